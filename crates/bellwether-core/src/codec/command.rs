@@ -1,0 +1,95 @@
+//! Requests and commands.
+
+use super::wire::{Wire, wire_enum, wire_struct};
+use super::{BadBytes, Reader};
+use crate::command::{
+    Acquire, Command, Disposition, HeldSet, LeaseKind, NewContent, Receive, ReceiveMode, Request,
+    Settlement,
+};
+
+wire_struct!(Request { member, number, answered_below, command });
+
+wire_enum!(Command, "a command", {
+    1 => CreateQueue { queue, settings },
+    2 => UpdateQueue { queue, patch },
+    3 => DeleteQueue { queue },
+    4 => Purge { from, before, max },
+    5 => DescribeQueue { queue },
+    6 => ListQueues { after, max },
+    7 => Send { queue, messages },
+    8 => Cancel { queue, sequences },
+    9 => Receive(receive),
+    10 => ReceiveDeferred { from, session, sequences, mode },
+    11 => Peek { from, sequence, max, session },
+    12 => Settle { from, settlements },
+    13 => RenewLocks { from, tokens, lock_ms },
+    14 => Redrive { queue, to, sequences, max },
+    15 => AcceptSession { queue, session, wait_ms },
+    16 => RenewSession { queue, token },
+    17 => CloseSession { queue, token },
+    18 => SetSessionState { queue, token, state },
+    19 => GetSessionState { queue, token },
+    20 => ListSessions { queue, after, max },
+    21 => Join { id, metadata, ttl_ms },
+    22 => Heartbeat { held },
+    23 => Leave,
+    24 => ListMembers,
+    25 => Acquire(acquire),
+    26 => RenewLease { lease, id },
+    27 => ChangeLease { lease, id, to },
+    28 => ReleaseLease { lease, id, successor },
+    29 => BreakLease { lease, period_ms },
+    30 => TouchLease { lease },
+    31 => AskStepDown { lease },
+    32 => DescribeLease { lease },
+    33 => WatchLease { lease, seen, wait_ms },
+    34 => ListLeases { after, max },
+    35 => Tick,
+});
+
+wire_struct!(Receive { from, session, max, mode, wait_ms, lock_ms });
+wire_struct!(Settlement { token, disposition, overlay });
+wire_struct!(NewContent { index, bytes });
+wire_struct!(Acquire { lease, id, kind, ttl_ms, metadata, wait_ms, priority });
+
+wire_enum!(ReceiveMode, "a way to receive", { 1 => PeekLock, 2 => ReceiveAndDelete });
+
+wire_enum!(Disposition, "an end of a delivery", {
+    1 => Complete,
+    2 => Abandon { delay_ms },
+    3 => Release,
+    4 => Defer,
+    5 => DeadLetter,
+});
+
+wire_enum!(LeaseKind, "a kind of lease", { 1 => Bound, 2 => Standing });
+
+impl Wire for HeldSet {
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Same { count, digest } => {
+                out.push(1);
+                count.put(out);
+                out.extend_from_slice(&digest.to_le_bytes());
+            }
+            Self::List(leases) => {
+                out.push(2);
+                leases.put(out);
+            }
+        }
+    }
+
+    fn get(r: &mut Reader<'_>) -> Result<Self, BadBytes> {
+        const EXPECTED: &str = "a set of leases";
+        let offset = r.position();
+        match r.byte(EXPECTED)? {
+            1 => {
+                let count = u32::get(r)?;
+                let digest = u64::from_le_bytes(r.array("a digest")?);
+                Ok(Self::Same { count, digest })
+            }
+            2 => Wire::get(r).map(Self::List),
+            _ => Err(BadBytes { expected: EXPECTED, offset }),
+        }
+    }
+}

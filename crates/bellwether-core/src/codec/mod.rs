@@ -1,0 +1,99 @@
+//! Bytes: changes as the journal keeps them, requests and answers as the native wire carries them.
+//!
+//! ```text
+//! unsigned number   LEB128, low seven bits first, in its shortest form
+//! signed number     zig-zag, then as above
+//! hash, id, digest  8 or 16 bytes, little-endian: they are random and would only grow
+//! yes or no         1 or 0
+//! text              its length in bytes, then UTF-8
+//! list              its length, then its elements
+//! maybe             0, or 1 and the value
+//! choice            its tag (one byte, never 0), then the fields of that variant
+//! ```
+//!
+//! 1. A tag keeps its meaning and its fields for ever: old journals are read by new programs.
+//!    What changes gets a new tag; the old one is still read.
+//! 2. A decoder believes nothing: it never panics, and it allocates no more ahead than the bytes
+//!    that are left could fill.
+//! 3. What has one meaning in memory has one form in bytes; what is not in that form is refused
+//!    where that costs nothing.
+//! 4. [`BootTime`]s are never written. A lock or a hold begins anew at the `now` of its reader;
+//!    only the end of a break is kept, as what remains of it.
+//!
+//! The bytes carry no length and no checksum of their own: frames do.
+
+mod change;
+mod command;
+mod error;
+mod lease;
+mod message;
+mod name;
+mod outcome;
+mod reader;
+mod settings;
+mod wire;
+mod words;
+
+pub use change::{decode_change, encode_change};
+pub use reader::{BadBytes, Reader};
+
+use crate::command::{Command, Request};
+use crate::error::Refusal;
+use crate::outcome::Outcome;
+use crate::time::BootTime;
+use wire::Wire;
+
+/// Appends an outcome. The messages in it say how long they are locked, not until when.
+pub fn encode_outcome(outcome: &Outcome, out: &mut Vec<u8>) {
+    outcome.put(out);
+}
+
+/// Reads an outcome. Locks in it count from `now`.
+pub fn decode_outcome(reader: &mut Reader<'_>, now: BootTime) -> Result<Outcome, BadBytes> {
+    reader.at_time(now);
+    Wire::get(reader)
+}
+
+/// Appends what was answered: an outcome or a refusal.
+pub fn encode_result(result: &Result<Outcome, Refusal>, out: &mut Vec<u8>) {
+    result.put(out);
+}
+
+/// Reads what was answered. Locks in it count from `now`.
+pub fn decode_result(
+    reader: &mut Reader<'_>,
+    now: BootTime,
+) -> Result<Result<Outcome, Refusal>, BadBytes> {
+    reader.at_time(now);
+    Wire::get(reader)
+}
+
+/// Appends a refusal.
+pub fn encode_refusal(refusal: &Refusal, out: &mut Vec<u8>) {
+    refusal.put(out);
+}
+
+/// Reads a refusal.
+pub fn decode_refusal(reader: &mut Reader<'_>) -> Result<Refusal, BadBytes> {
+    Wire::get(reader)
+}
+
+/// Appends a request.
+pub fn encode_request(request: &Request, out: &mut Vec<u8>) {
+    request.put(out);
+}
+
+/// Reads a request.
+pub fn decode_request(reader: &mut Reader<'_>) -> Result<Request, BadBytes> {
+    Wire::get(reader)
+}
+
+/// Appends a command.
+pub fn encode_command(command: &Command, out: &mut Vec<u8>) {
+    command.put(out);
+}
+
+/// Reads a command.
+pub fn decode_command(reader: &mut Reader<'_>) -> Result<Command, BadBytes> {
+    Wire::get(reader)
+}

@@ -1,0 +1,102 @@
+//! Outcomes.
+
+use super::wire::{Wire, wire_enum, wire_struct};
+use super::{BadBytes, Reader};
+use crate::name::SequenceNumber;
+use crate::outcome::{
+    Beat, Counts, LeaseInfo, LeaseState, MemberInfo, Outcome, QueueInfo, Sequences, SessionHold,
+    Totals,
+};
+
+wire_enum!(Outcome, "an outcome", {
+    1 => Done,
+    2 => QueueCreated { existed },
+    3 => Queue(info),
+    4 => Queues(infos),
+    5 => Sent(sequences),
+    6 => Count(count),
+    7 => Received(views),
+    8 => Peeked(views),
+    9 => Settled { refused },
+    10 => Renewed { lock_ms, refused },
+    11 => Session(hold),
+    12 => SessionState(content, place),
+    13 => Sessions(sessions),
+    14 => Joined(slot),
+    15 => Beat(beat),
+    16 => Members(members),
+    17 => Granted { term, ttl_ms },
+    18 => Breaking { remaining_ms },
+    19 => Lease(info),
+    20 => Leases(infos),
+});
+
+impl Wire for Sequences {
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Run { first, count } => {
+                out.push(1);
+                first.put(out);
+                count.put(out);
+            }
+            Self::List(list) => {
+                out.push(2);
+                list.put(out);
+            }
+        }
+    }
+
+    fn get(r: &mut Reader<'_>) -> Result<Self, BadBytes> {
+        const EXPECTED: &str = "sequence numbers";
+        let offset = r.position();
+        let bad = BadBytes { expected: EXPECTED, offset };
+        match r.byte(EXPECTED)? {
+            1 => {
+                let (first, count) = (SequenceNumber::get(r)?, u32::get(r)?);
+                // A run past the last number there is could not be walked.
+                first.0.checked_add(count.into()).ok_or(bad)?;
+                Ok(Self::Run { first, count })
+            }
+            2 => Wire::get(r).map(Self::List),
+            _ => Err(bad),
+        }
+    }
+}
+
+wire_struct!(SessionHold { token, lock_ms });
+wire_struct!(Beat { resync, lost, step_down });
+wire_struct!(QueueInfo { name, settings, created_at, counts, totals });
+wire_struct!(Counts { ready, locked, scheduled, deferred, dead_letters, size_bytes });
+wire_struct!(Totals {
+    sent,
+    duplicates,
+    completed,
+    expired,
+    purged,
+    cancelled,
+    forwarded,
+    dead_lettered,
+});
+wire_struct!(MemberInfo { id, slot, metadata, joined_at, leases });
+wire_struct!(LeaseInfo {
+    name,
+    state,
+    term,
+    id,
+    holder,
+    metadata,
+    ttl_ms,
+    remaining_ms,
+    granted_at,
+    version,
+    step_down_asked,
+    waiting,
+});
+
+wire_enum!(LeaseState, "a lease's state", {
+    1 => Available,
+    2 => Leased,
+    3 => Expired,
+    4 => Breaking,
+    5 => Broken,
+});

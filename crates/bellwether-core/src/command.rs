@@ -1,0 +1,378 @@
+//! What can be asked of the ledger: the whole vocabulary on one page.
+//!
+//! Bytes travel beside the command, as a list of contents; the command only knows their lengths.
+
+use crate::message::NewMessage;
+use crate::name::{
+    LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName, QueuePath, RequestNumber,
+    SequenceNumber, SessionId, SessionToken, Term,
+};
+use crate::settings::{QueueSettings, SettingsPatch};
+use crate::time::WallTime;
+
+/// One request of one member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Who asks. Nobody (zero) may only join.
+    pub member: MemberSlot,
+    /// The same number again is the same request again, and gets the first outcome.
+    pub number: RequestNumber,
+    /// The member has heard the answers of all requests below this one; they are forgotten.
+    pub answered_below: RequestNumber,
+    /// What is asked.
+    pub command: Command,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Creates a queue; if it exists its settings are left alone (CC-36).
+    CreateQueue {
+        /// Its name.
+        queue: QueueName,
+        /// How it behaves.
+        settings: Box<QueueSettings>,
+    },
+    /// Changes a queue's settings.
+    UpdateQueue {
+        /// Which.
+        queue: QueueName,
+        /// What changes.
+        patch: Box<SettingsPatch>,
+    },
+    /// Deletes a queue with all its messages and dead letters.
+    DeleteQueue {
+        /// Which.
+        queue: QueueName,
+    },
+    /// Removes messages nobody has locked, oldest first (CC-75).
+    Purge {
+        /// Where.
+        from: QueuePath,
+        /// Only those enqueued before.
+        before: Option<WallTime>,
+        /// At most so many.
+        max: u32,
+    },
+    /// Settings and counters of one queue.
+    DescribeQueue {
+        /// Which.
+        queue: QueueName,
+    },
+    /// Settings and counters of many, by name.
+    ListQueues {
+        /// Names after this one.
+        after: Option<QueueName>,
+        /// At most so many.
+        max: u32,
+    },
+
+    /// Sends messages, all or none (CC-40, CC-41).
+    Send {
+        /// Where to.
+        queue: QueueName,
+        /// What; the content of message i is content i.
+        messages: Vec<NewMessage>,
+    },
+    /// Takes back scheduled messages, all or none (CC-45).
+    Cancel {
+        /// Where.
+        queue: QueueName,
+        /// Which.
+        sequences: Vec<SequenceNumber>,
+    },
+    /// Hands out messages (CC-50, CC-51).
+    Receive(Receive),
+    /// Hands out set-aside messages by number, all or none (CC-70).
+    ReceiveDeferred {
+        /// Where.
+        from: QueuePath,
+        /// The session, in a session queue.
+        session: Option<SessionToken>,
+        /// Which.
+        sequences: Vec<SequenceNumber>,
+        /// Locked or gone.
+        mode: ReceiveMode,
+    },
+    /// Looks at messages without touching them (CC-59).
+    Peek {
+        /// Where.
+        from: QueuePath,
+        /// The first number of interest.
+        sequence: SequenceNumber,
+        /// At most so many.
+        max: u32,
+        /// Only this session's.
+        session: Option<SessionId>,
+    },
+    /// Ends deliveries; each by itself (CC-52).
+    Settle {
+        /// Where.
+        from: QueuePath,
+        /// Which, and how.
+        settlements: Vec<Settlement>,
+    },
+    /// Starts locks anew (CC-54).
+    RenewLocks {
+        /// Where.
+        from: QueuePath,
+        /// Which.
+        tokens: Vec<LockToken>,
+        /// For how long from now; the lock's own duration if `None`.
+        lock_ms: Option<u32>,
+    },
+    /// Sends dead letters again: new numbers, counts from zero (CC-83).
+    Redrive {
+        /// Whose dead letters.
+        queue: QueueName,
+        /// Where to; back to their queue if `None`.
+        to: Option<QueueName>,
+        /// Which; the oldest if empty.
+        sequences: Vec<SequenceNumber>,
+        /// At most so many.
+        max: u32,
+    },
+
+    /// Takes hold of a session (CC-60, CC-62).
+    AcceptSession {
+        /// In which queue.
+        queue: QueueName,
+        /// Which; the next free one with messages if `None`.
+        session: Option<SessionId>,
+        /// How long to wait for one.
+        wait_ms: u64,
+    },
+    /// Starts the hold anew.
+    RenewSession {
+        /// In which queue.
+        queue: QueueName,
+        /// Which hold.
+        token: SessionToken,
+    },
+    /// Lets go; what was handed out goes back uncounted (CC-64).
+    CloseSession {
+        /// In which queue.
+        queue: QueueName,
+        /// Which hold.
+        token: SessionToken,
+    },
+    /// Keeps or clears the session's state (CC-65).
+    SetSessionState {
+        /// In which queue.
+        queue: QueueName,
+        /// Which hold.
+        token: SessionToken,
+        /// The content; `None` clears.
+        state: Option<NewContent>,
+    },
+    /// Reads the session's state.
+    GetSessionState {
+        /// In which queue.
+        queue: QueueName,
+        /// Which hold.
+        token: SessionToken,
+    },
+    /// Names sessions that have messages or state.
+    ListSessions {
+        /// In which queue.
+        queue: QueueName,
+        /// Names after this one.
+        after: Option<SessionId>,
+        /// At most so many.
+        max: u32,
+    },
+
+    /// A process takes part. Joining again under the same id is a heartbeat.
+    Join {
+        /// Who.
+        id: MemberId,
+        /// What it says of itself.
+        metadata: String,
+        /// How long it may be silent.
+        ttl_ms: u64,
+    },
+    /// The member is here, and believes it holds these leases.
+    Heartbeat {
+        /// What it believes.
+        held: HeldSet,
+    },
+    /// The member goes: its leases are released, its waits withdrawn.
+    Leave,
+    /// Who is here.
+    ListMembers,
+
+    /// Asks for a lease.
+    Acquire(Acquire),
+    /// Keeps one lease by itself, outside the heartbeat.
+    RenewLease {
+        /// Which.
+        lease: LeaseName,
+        /// Under which id.
+        id: LeaseId,
+    },
+    /// Gives the lease another id, and a new term.
+    ChangeLease {
+        /// Which.
+        lease: LeaseName,
+        /// Under which id it is held.
+        id: LeaseId,
+        /// Under which it will be.
+        to: LeaseId,
+    },
+    /// Gives the lease back.
+    ReleaseLease {
+        /// Which.
+        lease: LeaseName,
+        /// Under which id.
+        id: LeaseId,
+        /// Who shall have it next, if that member waits for it.
+        successor: Option<MemberId>,
+    },
+    /// Takes the lease from its holder (LE-82). Meant for Azure's clients; prefer asking.
+    BreakLease {
+        /// Which.
+        lease: LeaseName,
+        /// After how long at most.
+        period_ms: Option<u64>,
+    },
+    /// The leased object was written: an ended lease is forgotten (LE-86).
+    TouchLease {
+        /// Which.
+        lease: LeaseName,
+    },
+    /// Asks the holder to step down; the holder decides.
+    AskStepDown {
+        /// Which.
+        lease: LeaseName,
+    },
+    /// Who holds it, since when, who waits.
+    DescribeLease {
+        /// Which.
+        lease: LeaseName,
+    },
+    /// Waits until the lease is no longer as seen.
+    WatchLease {
+        /// Which.
+        lease: LeaseName,
+        /// The version last seen; zero for never.
+        seen: u64,
+        /// How long to wait.
+        wait_ms: u64,
+    },
+    /// Many leases, by name.
+    ListLeases {
+        /// Names after this one.
+        after: Option<LeaseName>,
+        /// At most so many.
+        max: u32,
+    },
+
+    /// Time has passed: what is due becomes so.
+    Tick,
+}
+
+/// A wish for messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receive {
+    /// Where from.
+    pub from: QueuePath,
+    /// From this held session only; wanted in a session queue.
+    pub session: Option<SessionToken>,
+    /// At most so many.
+    pub max: u32,
+    /// Locked or gone.
+    pub mode: ReceiveMode,
+    /// How long to wait for the first one.
+    pub wait_ms: u64,
+    /// A lock duration other than the queue's.
+    pub lock_ms: Option<u32>,
+}
+
+/// What receiving does to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiveMode {
+    /// Locks it until it is settled.
+    PeekLock,
+    /// Removes it.
+    ReceiveAndDelete,
+}
+
+/// The end of one delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settlement {
+    /// Which delivery.
+    pub token: LockToken,
+    /// How it ends.
+    pub disposition: Disposition,
+    /// Changed properties, reason and description.
+    pub overlay: Option<NewContent>,
+}
+
+/// A content that travels beside the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewContent {
+    /// Which of them.
+    pub index: u32,
+    /// How long it is.
+    pub bytes: u32,
+}
+
+/// How a delivery ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disposition {
+    /// The work is done: the message goes.
+    Complete,
+    /// The handler failed: the message comes back, after `delay_ms` if given.
+    Abandon {
+        /// Not before so long from now.
+        delay_ms: Option<u64>,
+    },
+    /// Given back unused: comes back and is not counted.
+    Release,
+    /// Set aside until somebody asks for it by number.
+    Defer,
+    /// It can never work: set aside with a reason.
+    DeadLetter,
+}
+
+/// A wish for a lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Acquire {
+    /// Which.
+    pub lease: LeaseName,
+    /// The id proposed; the same one again is the same request again (LE-39).
+    pub id: LeaseId,
+    /// Kept by the member's heartbeat, or by itself.
+    pub kind: LeaseKind,
+    /// For how long; [`crate::limits::LEASE_MS_INFINITE`] for ever.
+    pub ttl_ms: u64,
+    /// What the holder says of itself.
+    pub metadata: String,
+    /// How long to wait in line.
+    pub wait_ms: u64,
+    /// Higher is first in line.
+    pub priority: i32,
+}
+
+/// The two kinds of lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseKind {
+    /// Kept by its member's heartbeat; ended means a new term.
+    Bound,
+    /// Kept by its own renewals, as Azure's blobs are.
+    Standing,
+}
+
+/// The leases a member believes it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeldSet {
+    /// The set last agreed on, by count and digest ([`crate::member::digest`]).
+    Same {
+        /// How many.
+        count: u32,
+        /// What they are.
+        digest: u64,
+    },
+    /// The set in full, to agree on.
+    List(Vec<(LeaseName, Term)>),
+}

@@ -1,0 +1,112 @@
+//! All contents: how often each is referred to and where it lies.
+
+use std::collections::BTreeMap;
+
+use crate::content::{ContentId, Place};
+use crate::table::Table;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    place: Place,
+    references: u32,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Contents {
+    table: Table<Entry>,
+    next: u64,
+    /// Bytes still referred to, by unit.
+    live: BTreeMap<u64, u64>,
+}
+
+impl Contents {
+    /// A number for a new content.
+    pub(crate) fn next_id(&mut self) -> ContentId {
+        self.next += 1;
+        ContentId(self.next)
+    }
+
+    /// A content is there; its place may follow later ([`Contents::set_place`]).
+    pub(crate) fn set(&mut self, id: ContentId, place: Place) {
+        self.next = self.next.max(id.0);
+        match self.table.get_mut(id.0) {
+            Some(entry) => {
+                let (old, references) = (entry.place, entry.references);
+                entry.place = place;
+                if references > 0 {
+                    self.remove_live(old);
+                    self.add_live(place);
+                }
+            }
+            None => {
+                self.table.insert(id.0, Entry { place, references: 0 });
+            }
+        }
+    }
+
+    /// Where a content lies, if it is known.
+    pub(crate) fn place(&self, id: ContentId) -> Option<Place> {
+        self.table.get(id.0).map(|entry| entry.place)
+    }
+
+    /// How long a content is; zero for none.
+    pub(crate) fn len(&self, id: ContentId) -> u64 {
+        self.place(id).map_or(0, |place| u64::from(place.len))
+    }
+
+    /// One more refers to it.
+    pub(crate) fn hold(&mut self, id: ContentId) {
+        let Some(entry) = self.table.get_mut(id.0) else { return };
+        entry.references += 1;
+        if entry.references == 1 {
+            let place = entry.place;
+            self.add_live(place);
+        }
+    }
+
+    /// One less refers to it. True if it was the last, and the content is gone.
+    pub(crate) fn let_go(&mut self, id: ContentId) -> bool {
+        let Some(entry) = self.table.get_mut(id.0) else { return false };
+        entry.references -= 1;
+        if entry.references > 0 {
+            return false;
+        }
+        let place = entry.place;
+        self.table.remove(id.0);
+        self.remove_live(place);
+        true
+    }
+
+    /// Forgets what nobody refers to; after a replay.
+    pub(crate) fn forget_unreferenced(&mut self) {
+        let dead: Vec<u64> =
+            self.table.range(0).filter(|(_, e)| e.references == 0).map(|(id, _)| id).collect();
+        for id in dead {
+            self.table.remove(id);
+        }
+    }
+
+    /// Bytes still referred to in a unit.
+    pub(crate) fn live_bytes(&self, unit: u64) -> u64 {
+        self.live.get(&unit).copied().unwrap_or(0)
+    }
+
+    /// The contents from `id` on, by number.
+    pub(crate) fn range(&self, id: u64) -> impl Iterator<Item = (ContentId, Place)> {
+        self.table.range(id).map(|(id, entry)| (ContentId(id), entry.place))
+    }
+
+    fn add_live(&mut self, place: Place) {
+        *self.live.entry(place.unit).or_default() += u64::from(place.len);
+    }
+
+    fn remove_live(&mut self, place: Place) {
+        if let Some(bytes) = self.live.get_mut(&place.unit) {
+            *bytes -= u64::from(place.len);
+            if *bytes == 0 {
+                self.live.remove(&place.unit);
+            }
+        }
+    }
+}

@@ -1,0 +1,442 @@
+//! Leases: the ledger's side of an election. The rules of one lease are in `lease.rs`; here are
+//! who waits, who watches, and what time does.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::change::Change;
+use crate::command::{Acquire, LeaseKind, Request};
+use crate::error::{LeaseRefusal, Refusal};
+use crate::lease::{Decision, Hold, Lease, LeaseAt, check_ttl};
+use crate::limits;
+use crate::name::{LeaseId, LeaseName, MemberId, MemberSlot, RequestNumber, Term, Ticket};
+use crate::outcome::{Barrier, LeaseInfo, LeaseState, Outcome};
+use crate::time::{BootTime, Now};
+
+use super::{Effects, Ledger, Timer, Waits};
+
+/// One lease with those who wait for it and those who watch it.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) name: LeaseName,
+    lease: Option<Lease>,
+    /// Who waits: by priority, then by age.
+    line: BTreeMap<(Reverse<i32>, Ticket), Waiter>,
+    pub(super) watchers: BTreeMap<Ticket, (MemberSlot, RequestNumber, BootTime)>,
+    /// When its timer fires.
+    armed: Option<BootTime>,
+}
+
+#[derive(Clone, Debug)]
+struct Waiter {
+    member: MemberSlot,
+    number: RequestNumber,
+    acquire: Acquire,
+    until: BootTime,
+}
+
+impl Entry {
+    pub(super) fn withdraw(
+        &mut self,
+        ticket: Ticket,
+    ) -> Option<(MemberSlot, RequestNumber, BootTime)> {
+        let key = self.line.keys().find(|(_, waiting)| *waiting == ticket).copied()?;
+        self.line.remove(&key).map(|waiter| (waiter.member, waiter.number, waiter.until))
+    }
+
+    /// The member's heartbeat renewed it up to then, and renews it no more.
+    pub(super) fn renewed_until_now(&mut self, slot: MemberSlot, beaten_at: BootTime) {
+        if let Some(Lease { member, hold: Hold::Held { renewed_at, .. }, .. }) = &mut self.lease {
+            if *member == slot {
+                *renewed_at = (*renewed_at).max(beaten_at);
+            }
+        }
+    }
+}
+
+impl Ledger {
+    fn lease_at<'a>(&'a self, now: Now, name: &'a LeaseName) -> LeaseAt<'a> {
+        let lease = self
+            .lease_names
+            .get(name)
+            .and_then(|index| self.leases.get(index))
+            .and_then(|entry| entry.lease.as_ref());
+        let beaten_at = lease
+            .and_then(|lease| self.members.get(&lease.member).map(|member| (lease, member)))
+            .filter(|(lease, member)| member.renewing.get(name) == Some(&lease.term))
+            .map(|(_, member)| member.beaten_at);
+        LeaseAt { name, lease, now, beaten_at }
+    }
+
+    fn lease_index(&mut self, name: &LeaseName) -> u32 {
+        if let Some(index) = self.lease_names.get(name) {
+            return *index;
+        }
+        self.last_lease += 1;
+        let index = self.last_lease;
+        self.lease_names.insert(name.clone(), index);
+        let entry = Entry {
+            name: name.clone(),
+            lease: None,
+            line: BTreeMap::new(),
+            watchers: BTreeMap::new(),
+            armed: None,
+        };
+        self.leases.insert(index, entry);
+        index
+    }
+
+    pub(super) fn set_lease(&mut self, name: &LeaseName, lease: &Lease) {
+        let index = self.lease_index(name);
+        let Some(entry) = self.leases.get_mut(&index) else { return };
+        let old = entry.lease.replace(lease.clone());
+        if !self.live {
+            return;
+        }
+        if let Some(member) = old.and_then(|old| self.members.get_mut(&old.member)) {
+            member.renewing.remove(name);
+            member.step_down.remove(name);
+        }
+        self.follow_lease(name, lease);
+    }
+
+    /// The holder's heartbeats renew a bound lease from its grant on.
+    pub(super) fn follow_lease(&mut self, name: &LeaseName, lease: &Lease) {
+        let held = matches!(lease.hold, Hold::Held { .. });
+        if lease.kind != LeaseKind::Bound || !held {
+            return;
+        }
+        let Some(member) = self.members.get_mut(&lease.member) else { return };
+        if member.gone_at.is_some() {
+            return;
+        }
+        member.renewing.insert(name.clone(), lease.term);
+        if lease.step_down_asked {
+            member.step_down.insert(name.clone());
+        }
+    }
+
+    /// Makes a decision true: journals it if others can see it, tells those who watch.
+    fn decided(
+        &mut self,
+        now: Now,
+        name: &LeaseName,
+        decision: Decision,
+        fx: &mut Effects,
+    ) -> Outcome {
+        let before = self.lease_at(now, name).lease.map(|lease| lease.version);
+        let visible = before != Some(decision.lease.version);
+        let change = Change::Lease { name: name.clone(), lease: Box::new(decision.lease) };
+        self.set(now, &change, fx);
+        if visible {
+            fx.changes.push(change);
+            self.tell_watchers(now, name, fx);
+        }
+        self.arm_lease(now, name);
+        decision.outcome
+    }
+
+    fn tell_watchers(&mut self, now: Now, name: &LeaseName, fx: &mut Effects) {
+        let Some(entry) = self.lease_names.get(name).and_then(|i| self.leases.get(i)) else {
+            return;
+        };
+        let watchers: Vec<Ticket> = entry.watchers.keys().copied().collect();
+        for ticket in watchers {
+            self.withdraw(ticket);
+            let outcome = self.describe_lease(now, name);
+            let barrier = Barrier::Durable;
+            fx.answers.push(crate::outcome::Answer { ticket, result: Ok(outcome), barrier });
+        }
+    }
+
+    /// Sets the timer to when the lease would end as things stand; it looks again when it fires.
+    pub(super) fn arm_lease(&mut self, now: Now, name: &LeaseName) {
+        let ends_at = self.lease_at(now, name).ends_at();
+        let Some(index) = self.lease_names.get(name).copied() else { return };
+        let Some(entry) = self.leases.get_mut(&index) else { return };
+        let wanted = (ends_at != BootTime::NEVER).then_some(ends_at);
+        if entry.armed == wanted {
+            return;
+        }
+        if let Some(old) = std::mem::replace(&mut entry.armed, wanted) {
+            self.boot_timers.remove(&(old, Timer::Lease(index)));
+        }
+        if let Some(at) = wanted {
+            self.boot_timers.insert((at, Timer::Lease(index)));
+        }
+    }
+
+    /// A lease may have ended: whoever waits gets it, whoever watches hears of it.
+    pub(super) fn lease_fired(&mut self, now: Now, index: u32, fx: &mut Effects) {
+        let Some(entry) = self.leases.get_mut(&index) else { return };
+        entry.armed = None;
+        let name = entry.name.clone();
+        let at = self.lease_at(now, &name);
+        if matches!(at.state(), LeaseState::Leased | LeaseState::Breaking) {
+            self.arm_lease(now, &name);
+            return;
+        }
+        if let Some(holder) = at.lease.map(|lease| lease.member) {
+            if let Some(member) = self.members.get_mut(&holder) {
+                member.renewing.remove(&name);
+                member.step_down.remove(&name);
+            }
+        }
+        self.tell_watchers(now, &name, fx);
+        self.grant_next(now, &name, None, fx);
+    }
+
+    /// Gives a free lease to the named successor if it waits, else to the first in line that is
+    /// still here: a grant to somebody who has gone would be a term without a leader (E7).
+    fn grant_next(
+        &mut self,
+        now: Now,
+        name: &LeaseName,
+        successor: Option<MemberId>,
+        fx: &mut Effects,
+    ) {
+        let Some(index) = self.lease_names.get(name).copied() else { return };
+        loop {
+            if self.lease_at(now, name).holder().is_some() {
+                return;
+            }
+            let Some(entry) = self.leases.get(&index) else { return };
+            let wanted = successor.and_then(|id| self.member_ids.get(&id));
+            let next = wanted
+                .and_then(|slot| entry.line.iter().find(|(_, waiter)| waiter.member == *slot))
+                .or_else(|| entry.line.iter().next());
+            let Some(((_, ticket), waiter)) = next else { return };
+            let (ticket, waiter) = (*ticket, waiter.clone());
+            self.withdraw(ticket);
+            if self.members.get(&waiter.member).is_none_or(|member| !member.is_present(now)) {
+                continue;
+            }
+            match self.lease_at(now, name).acquire(&waiter.acquire, waiter.member) {
+                Ok(decision) => {
+                    let outcome = self.decided(now, name, decision, fx);
+                    self.answer(
+                        now,
+                        ticket,
+                        waiter.member,
+                        waiter.number,
+                        outcome,
+                        Barrier::Durable,
+                        fx,
+                    );
+                }
+                Err(refusal) => fx.answers.push(crate::outcome::Answer {
+                    ticket,
+                    result: Err(refusal.into()),
+                    barrier: Barrier::Durable,
+                }),
+            }
+        }
+    }
+
+    pub(super) fn acquire(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        request: &Request,
+        acquire: &Acquire,
+        fx: &mut Effects,
+    ) -> Result<Option<Outcome>, Refusal> {
+        check_ttl(acquire.kind, acquire.ttl_ms)?;
+        if acquire.metadata.len() > limits::METADATA_BYTES_MAX {
+            return Err(Refusal::TooLarge {
+                what: "a holder's metadata",
+                bytes: acquire.metadata.len() as u64,
+                bytes_max: limits::METADATA_BYTES_MAX as u64,
+            });
+        }
+        if acquire.kind == LeaseKind::Bound && request.member.0 == 0 {
+            return Err(Refusal::MemberGone);
+        }
+        let name = &acquire.lease;
+        if !self.lease_names.contains_key(name) && self.leases.len() >= limits::LEASES_MAX {
+            return Err(Refusal::TooMany { what: "leases", max: limits::LEASES_MAX as u64 });
+        }
+        let index = self.lease_index(name);
+        // Those who wait are older than this request: they go first if the lease has ended.
+        if self.leases[&index].armed.is_some_and(|at| at <= now.boot) {
+            self.lease_fired(now, index, fx);
+        }
+        let refusal = match self.lease_at(now, name).acquire(acquire, request.member) {
+            Ok(decision) => return Ok(Some(self.decided(now, name, decision, fx))),
+            Err(refusal) => refusal,
+        };
+        let can_wait = matches!(refusal, LeaseRefusal::Held { .. } | LeaseRefusal::Breaking(_));
+        if !can_wait || acquire.wait_ms == 0 || request.member.0 == 0 {
+            return Err(refusal.into());
+        }
+        let until = now.boot.plus_ms(acquire.wait_ms.min(limits::WAIT_MS_MAX));
+        let waiter = Waiter {
+            member: request.member,
+            number: request.number,
+            acquire: acquire.clone(),
+            until,
+        };
+        if let Some(entry) = self.leases.get_mut(&index) {
+            entry.line.insert((Reverse(acquire.priority), ticket), waiter);
+        }
+        self.wait(ticket, request, until, Waits::Lease(index));
+        Ok(None)
+    }
+
+    pub(super) fn renew_lease(
+        &mut self,
+        now: Now,
+        name: &LeaseName,
+        id: LeaseId,
+        fx: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        let decision = self.lease_at(now, name).renew(id)?;
+        Ok(self.decided(now, name, decision, fx))
+    }
+
+    pub(super) fn change_lease(
+        &mut self,
+        now: Now,
+        name: &LeaseName,
+        id: LeaseId,
+        to: LeaseId,
+        fx: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        let decision = self.lease_at(now, name).change(id, to)?;
+        Ok(self.decided(now, name, decision, fx))
+    }
+
+    pub(super) fn release_lease(
+        &mut self,
+        now: Now,
+        name: &LeaseName,
+        id: LeaseId,
+        successor: Option<MemberId>,
+        fx: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        let decision = self.lease_at(now, name).release(id)?;
+        let outcome = self.decided(now, name, decision, fx);
+        self.grant_next(now, name, successor, fx);
+        Ok(outcome)
+    }
+
+    pub(super) fn break_lease(
+        &mut self,
+        now: Now,
+        name: &LeaseName,
+        period_ms: Option<u64>,
+        fx: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        let decision = self.lease_at(now, name).break_hold(period_ms)?;
+        let outcome = self.decided(now, name, decision, fx);
+        self.grant_next(now, name, None, fx);
+        Ok(outcome)
+    }
+
+    pub(super) fn touch_lease(
+        &mut self,
+        now: Now,
+        name: &LeaseName,
+        fx: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        if let Some(lease) = self.lease_at(now, name).touch() {
+            self.decided(now, name, Decision { lease, outcome: Outcome::Done }, fx);
+        }
+        Ok(Outcome::Done)
+    }
+
+    pub(super) fn ask_step_down(
+        &mut self,
+        now: Now,
+        name: &LeaseName,
+        fx: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        let decision = self.lease_at(now, name).ask_step_down()?;
+        Ok(self.decided(now, name, decision, fx))
+    }
+
+    fn lease_info(&self, now: Now, name: &LeaseName) -> Option<LeaseInfo> {
+        let at = self.lease_at(now, name);
+        let lease = at.lease?;
+        let entry = self.leases.get(self.lease_names.get(name)?)?;
+        let member_id = |slot: MemberSlot| self.members.get(&slot).map(|member| member.id);
+        let holder = at.holder();
+        Some(LeaseInfo {
+            name: name.clone(),
+            state: at.state(),
+            term: lease.term,
+            id: holder.map(|(id, _)| id),
+            holder: holder.and_then(|(_, slot)| member_id(slot)),
+            metadata: if holder.is_some() { lease.metadata.clone() } else { String::new() },
+            ttl_ms: lease.ttl_ms,
+            remaining_ms: at.remaining_ms(),
+            granted_at: lease.granted_at,
+            version: lease.version,
+            step_down_asked: holder.is_some() && lease.step_down_asked,
+            waiting: entry.line.values().filter_map(|waiter| member_id(waiter.member)).collect(),
+        })
+    }
+
+    pub(super) fn describe_lease(&self, now: Now, name: &LeaseName) -> Outcome {
+        Outcome::Lease(self.lease_info(now, name).map(Box::new))
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the request and its fields")]
+    pub(super) fn watch_lease(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        request: &Request,
+        name: &LeaseName,
+        seen: u64,
+        wait_ms: u64,
+    ) -> Option<Outcome> {
+        let version = self.lease_at(now, name).lease.map_or(0, |lease| lease.version);
+        if version != seen || wait_ms == 0 {
+            return Some(self.describe_lease(now, name));
+        }
+        let index = self.lease_index(name);
+        let until = now.boot.plus_ms(wait_ms.min(limits::WAIT_MS_MAX));
+        if let Some(entry) = self.leases.get_mut(&index) {
+            entry.watchers.insert(ticket, (request.member, request.number, until));
+        }
+        self.wait(ticket, request, until, Waits::Watch(index));
+        None
+    }
+
+    pub(super) fn list_leases(&self, now: Now, after: Option<&LeaseName>, max: u32) -> Outcome {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = after.map_or(Unbounded, Excluded);
+        Outcome::Leases(
+            self.lease_names
+                .range::<LeaseName, _>((from, Unbounded))
+                .filter_map(|(name, _)| self.lease_info(now, name))
+                .take(max as usize)
+                .collect(),
+        )
+    }
+
+    /// Whether a member holds a lease under a term at this moment.
+    pub(super) fn is_held(&self, now: Now, name: &LeaseName, term: Term, slot: MemberSlot) -> bool {
+        let at = self.lease_at(now, name);
+        at.state() == LeaseState::Leased
+            && at.lease.is_some_and(|lease| lease.term == term && lease.member == slot)
+    }
+
+    /// The bound leases a member holds, with their ids.
+    pub(super) fn held_by(&self, now: Now, slot: MemberSlot) -> Vec<(LeaseName, LeaseId)> {
+        let Some(member) = self.members.get(&slot) else { return Vec::new() };
+        let held = member.renewing.keys().filter_map(|name| {
+            let (id, holder) = self.lease_at(now, name).holder()?;
+            (holder == slot).then(|| (name.clone(), id))
+        });
+        held.collect()
+    }
+
+    /// Leases by index, for snapshots.
+    pub(super) fn lease_from(&self, index: u32) -> impl Iterator<Item = (u32, &LeaseName, &Lease)> {
+        self.leases
+            .range(index..)
+            .filter_map(|(index, entry)| Some((*index, &entry.name, entry.lease.as_ref()?)))
+    }
+}

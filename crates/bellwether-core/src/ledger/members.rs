@@ -1,0 +1,270 @@
+//! Members: joining, heartbeats, leaving.
+//!
+//! A heartbeat renews every lease its member holds by moving one time on, `beaten_at`; the leases
+//! themselves are not touched. It counts only for the set both sides agree on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::change::{Change, KeptOutcome};
+use crate::command::HeldSet;
+use crate::error::Refusal;
+use crate::limits;
+use crate::member::digest;
+use crate::name::{LeaseName, MemberId, MemberSlot, RequestNumber, Term, Ticket};
+use crate::outcome::{Beat, MemberInfo, Outcome};
+use crate::time::{BootTime, Now, WallTime};
+
+use super::{Effects, Ledger, Timer};
+
+/// One member.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub(super) id: MemberId,
+    pub(super) metadata: String,
+    pub(super) ttl_ms: u64,
+    pub(super) joined_at: WallTime,
+    /// When it was last heard of.
+    pub(super) seen_at: BootTime,
+    /// When its last heartbeat renewed what it holds.
+    pub(super) beaten_at: BootTime,
+    /// When its presence ended.
+    pub(super) gone_at: Option<BootTime>,
+    /// Leases its heartbeats renew: those both sides agree on.
+    pub(super) renewing: BTreeMap<LeaseName, Term>,
+    /// Of these, those somebody asked it to step down from.
+    pub(super) step_down: BTreeSet<LeaseName>,
+    pub(super) kept: BTreeMap<RequestNumber, KeptOutcome>,
+    pub(super) waits: BTreeSet<Ticket>,
+    pub(super) waiting_numbers: BTreeMap<RequestNumber, Ticket>,
+}
+
+impl Member {
+    pub(super) fn keep(
+        &mut self,
+        number: RequestNumber,
+        answered_below: RequestNumber,
+        outcome: KeptOutcome,
+    ) {
+        while self.kept.first_key_value().is_some_and(|(first, _)| *first < answered_below) {
+            self.kept.pop_first();
+        }
+        if number >= answered_below {
+            self.kept.insert(number, outcome);
+        }
+    }
+
+    pub(super) fn is_present(&self, now: Now) -> bool {
+        self.gone_at.is_none() && self.seen_at.plus_ms(self.ttl_ms) > now.boot
+    }
+}
+
+impl Ledger {
+    pub(super) fn join(
+        &mut self,
+        now: Now,
+        id: MemberId,
+        metadata: &str,
+        ttl_ms: u64,
+        fx: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        if metadata.len() > limits::METADATA_BYTES_MAX {
+            return Err(Refusal::TooLarge {
+                what: "a member's metadata",
+                bytes: metadata.len() as u64,
+                bytes_max: limits::METADATA_BYTES_MAX as u64,
+            });
+        }
+        if ttl_ms < limits::LEASE_MS_MIN {
+            let why = format!("{ttl_ms} is less than {} ms", limits::LEASE_MS_MIN);
+            return Err(Refusal::InvalidValue { what: "ttl_ms", why });
+        }
+        if let Some(slot) = self.member_ids.get(&id).copied() {
+            let member = self.members.get_mut(&slot).ok_or(Refusal::MemberGone)?;
+            if member.gone_at.is_some() {
+                return Err(Refusal::MemberGone);
+            }
+            member.seen_at = now.boot;
+            return Ok(Outcome::Joined(slot));
+        }
+        let slot = MemberSlot(self.last_member.0 + 1);
+        let (metadata, joined_at) = (metadata.to_owned(), now.wall);
+        self.emit(now, Change::Member { slot, id, metadata, ttl_ms, joined_at }, fx);
+        Ok(Outcome::Joined(slot))
+    }
+
+    pub(super) fn set_member(
+        &mut self,
+        now: Now,
+        slot: MemberSlot,
+        id: MemberId,
+        metadata: &str,
+        ttl_ms: u64,
+        joined_at: WallTime,
+    ) {
+        self.last_member = self.last_member.max(slot);
+        self.member_ids.insert(id, slot);
+        self.members.entry(slot).or_insert_with(|| Member {
+            id,
+            metadata: metadata.to_owned(),
+            ttl_ms,
+            joined_at,
+            seen_at: now.boot,
+            beaten_at: now.boot,
+            gone_at: None,
+            renewing: BTreeMap::new(),
+            step_down: BTreeSet::new(),
+            kept: BTreeMap::new(),
+            waits: BTreeSet::new(),
+            waiting_numbers: BTreeMap::new(),
+        });
+        if self.live && ttl_ms != limits::LEASE_MS_INFINITE {
+            self.boot_timers.insert((now.boot.plus_ms(ttl_ms), Timer::Member(slot)));
+        }
+    }
+
+    pub(super) fn set_member_gone(&mut self, now: Now, slot: MemberSlot, forgotten: bool) {
+        let Some(member) = self.members.get_mut(&slot) else { return };
+        member.gone_at.get_or_insert(now.boot);
+        member.renewing.clear();
+        member.step_down.clear();
+        let id = member.id;
+        if forgotten {
+            self.member_ids.remove(&id);
+            self.members.remove(&slot);
+        } else if self.live {
+            let at = now.boot.plus_ms(limits::MEMBER_MEMORY_MS);
+            self.boot_timers.insert((at, Timer::Member(slot)));
+        }
+    }
+
+    pub(super) fn heartbeat(
+        &mut self,
+        now: Now,
+        slot: MemberSlot,
+        held: &HeldSet,
+    ) -> Result<Outcome, Refusal> {
+        if !self.members.contains_key(&slot) {
+            return Err(Refusal::MemberGone);
+        }
+        self.drop_ended(now, slot);
+        let mut beat = Beat::default();
+        match held {
+            HeldSet::Same { count, digest: shown } => {
+                let renewing = &self.members[&slot].renewing;
+                let known = digest(renewing.iter().map(|(name, term)| (name, *term)));
+                beat.resync = renewing.len() != *count as usize || known != *shown;
+            }
+            HeldSet::List(list) => {
+                let mut agreed = BTreeMap::new();
+                for (name, term) in list {
+                    if self.is_held(now, name, *term, slot) {
+                        agreed.insert(name.clone(), *term);
+                    } else {
+                        beat.lost.push((name.clone(), *term));
+                    }
+                }
+                self.agree(slot, agreed);
+            }
+        }
+        let member = self.members.get_mut(&slot).ok_or(Refusal::MemberGone)?;
+        if !beat.resync {
+            member.beaten_at = now.boot;
+        }
+        beat.step_down =
+            member.step_down.iter().map(|name| (name.clone(), member.renewing[name])).collect();
+        Ok(Outcome::Beat(beat))
+    }
+
+    /// Leases that ended before this heartbeat are not brought back by it.
+    fn drop_ended(&mut self, now: Now, slot: MemberSlot) {
+        let renewing: Vec<(LeaseName, Term)> =
+            self.members[&slot].renewing.iter().map(|(name, term)| (name.clone(), *term)).collect();
+        for (name, term) in renewing {
+            if !self.is_held(now, &name, term, slot) {
+                if let Some(member) = self.members.get_mut(&slot) {
+                    member.renewing.remove(&name);
+                    member.step_down.remove(&name);
+                }
+            }
+        }
+    }
+
+    /// From here on the member's heartbeats renew these. What it no longer names keeps the time
+    /// of its last renewal and runs out by itself.
+    fn agree(&mut self, slot: MemberSlot, agreed: BTreeMap<LeaseName, Term>) {
+        let Some(member) = self.members.get_mut(&slot) else { return };
+        let beaten_at = member.beaten_at;
+        let old = std::mem::replace(&mut member.renewing, agreed);
+        let dropped: Vec<LeaseName> =
+            old.into_keys().filter(|name| !member.renewing.contains_key(name)).collect();
+        for name in dropped {
+            member.step_down.remove(&name);
+            if let Some(entry) = self.lease_names.get(&name).and_then(|i| self.leases.get_mut(i)) {
+                entry.renewed_until_now(slot, beaten_at);
+            }
+        }
+    }
+
+    pub(super) fn leave(
+        &mut self,
+        now: Now,
+        slot: MemberSlot,
+        fx: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        if !self.members.contains_key(&slot) {
+            return Err(Refusal::MemberGone);
+        }
+        // A goodbye is the holder's own word: its leases are free at once (house §6.19).
+        for (lease, id) in self.held_by(now, slot) {
+            // Held a moment ago, by this member: a refusal could only say that it is free already.
+            let _ = self.release_lease(now, &lease, id, None, fx);
+        }
+        self.end_presence(now, slot, fx);
+        Ok(Outcome::Done)
+    }
+
+    fn end_presence(&mut self, now: Now, slot: MemberSlot, fx: &mut Effects) {
+        let waits: Vec<Ticket> = self.members[&slot].waits.iter().copied().collect();
+        for ticket in waits {
+            self.withdraw(ticket);
+            fx.answers.push(crate::outcome::Answer {
+                ticket,
+                result: Err(Refusal::MemberGone),
+                barrier: crate::outcome::Barrier::Durable,
+            });
+        }
+        self.emit(now, Change::MemberGone { slot, forgotten: false }, fx);
+    }
+
+    /// A member's timer fired: it was silent too long, or is remembered long enough.
+    pub(super) fn member_fired(&mut self, now: Now, slot: MemberSlot, fx: &mut Effects) {
+        let Some(member) = self.members.get(&slot) else { return };
+        if let Some(gone_at) = member.gone_at {
+            if gone_at.plus_ms(limits::MEMBER_MEMORY_MS) <= now.boot {
+                self.emit(now, Change::MemberGone { slot, forgotten: true }, fx);
+            }
+            return;
+        }
+        let until = member.seen_at.plus_ms(member.ttl_ms);
+        if until > now.boot {
+            self.boot_timers.insert((until, Timer::Member(slot)));
+        } else {
+            self.end_presence(now, slot, fx);
+        }
+    }
+
+    pub(super) fn list_members(&self) -> Outcome {
+        let present = self.members.iter().filter(|(_, member)| member.gone_at.is_none());
+        Outcome::Members(
+            present
+                .map(|(slot, member)| MemberInfo {
+                    id: member.id,
+                    slot: *slot,
+                    metadata: member.metadata.clone(),
+                    joined_at: member.joined_at,
+                    leases: member.renewing.iter().map(|(n, t)| (n.clone(), *t)).collect(),
+                })
+                .collect(),
+        )
+    }
+}

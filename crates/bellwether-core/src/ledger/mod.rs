@@ -1,0 +1,442 @@
+//! The ledger: all queues, messages, sessions, leases and members.
+//!
+//! ```text
+//!   apply(now, Request) ──► decide ──► Change ──► set      (one way in: live and replayed alike)
+//!                              │          └────► journal   (the engine's business)
+//!                              └──► Answer, with the barrier it must wait for
+//! ```
+//!
+//! 1. State is only ever changed by [`Ledger::set`], from a [`Change`]; what is not journaled
+//!    (demands, heartbeats, timers, lanes) is derived or may be lost.
+//! 2. A message becomes visible to receivers only when the frame that made it ready is durable
+//!    ([`Ledger::durable`]): nobody acts on what a power cut could undo.
+//! 3. Time enters as an argument and as [`Command::Tick`]. Replaying decides nothing.
+//! 4. A refused request changed nothing.
+
+mod keep;
+mod leases;
+mod members;
+mod queues;
+mod receive;
+mod send;
+mod sessions;
+mod set;
+mod settle;
+mod snapshot;
+mod tick;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::change::Change;
+use crate::command::{Command, Request};
+use crate::content::{ContentId, Place};
+use crate::contents::Contents;
+use crate::error::Refusal;
+use crate::limits;
+use crate::message::{Message, State};
+use crate::name::{
+    At, Incarnation, LeaseName, MemberId, MemberSlot, Part, QueueId, QueueName, Ticket,
+};
+use crate::outcome::{Answer, Barrier, Outcome};
+use crate::queue::Queue;
+use crate::ready::LaneId;
+use crate::time::{BootTime, Now, WallTime};
+
+pub use snapshot::SnapshotCursor;
+
+/// What a step brought about, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Effects {
+    /// To be journaled.
+    pub changes: Vec<Change>,
+    /// To be answered, each after its barrier.
+    pub answers: Vec<Answer>,
+    /// Contents nobody refers to any more; answers above may still show them.
+    pub dropped: Vec<ContentId>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Ledger {
+    incarnation: Incarnation,
+    /// False while replaying: then only the tables are set, and [`Ledger::start`] derives the rest.
+    live: bool,
+    /// The frame that is being filled.
+    frame: u64,
+    memory_bytes_max: u64,
+    /// The journal has no room for more messages.
+    disk_full: bool,
+
+    queues: BTreeMap<QueueId, Queue>,
+    names: BTreeMap<QueueName, QueueId>,
+    last_queue: QueueId,
+    contents: Contents,
+    members: BTreeMap<MemberSlot, members::Member>,
+    member_ids: BTreeMap<MemberId, MemberSlot>,
+    last_member: MemberSlot,
+    leases: BTreeMap<u32, leases::Entry>,
+    lease_names: BTreeMap<LeaseName, u32>,
+    last_lease: u32,
+
+    /// Ready, but not yet visible: the frame that made them so, in order.
+    fresh: VecDeque<(u64, At)>,
+    /// Queues whose messages move on because forwarding was switched on.
+    forwarding: BTreeSet<QueueId>,
+    /// Who waits for what.
+    waiting: BTreeMap<Ticket, Waits>,
+    boot_timers: BTreeSet<(BootTime, Timer)>,
+    wall_timers: BTreeSet<(WallTime, Timer)>,
+    /// All messages of all queues.
+    messages: u64,
+    /// All remembered message ids of all queues.
+    seen: u64,
+}
+
+/// What a waiting request waits for.
+#[derive(Clone, Copy, Debug)]
+enum Waits {
+    Messages(QueueId, Part, LaneId),
+    Session(QueueId),
+    Lease(u32),
+    Watch(u32),
+}
+
+/// What becomes due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    Lock(At),
+    Due(At),
+    Expiry(At),
+    Hold(QueueId, LaneId),
+    Wait(Ticket),
+    Idle(QueueId),
+    Seen(QueueId),
+    Member(MemberSlot),
+    Lease(u32),
+}
+
+impl Ledger {
+    /// An empty ledger, to be replayed into and then started.
+    pub fn new(memory_bytes_max: u64) -> Self {
+        Self {
+            incarnation: Incarnation(0),
+            live: false,
+            frame: 0,
+            memory_bytes_max,
+            disk_full: false,
+            queues: BTreeMap::new(),
+            names: BTreeMap::new(),
+            last_queue: QueueId(0),
+            contents: Contents::default(),
+            members: BTreeMap::new(),
+            member_ids: BTreeMap::new(),
+            last_member: MemberSlot(0),
+            leases: BTreeMap::new(),
+            lease_names: BTreeMap::new(),
+            last_lease: 0,
+            fresh: VecDeque::new(),
+            forwarding: BTreeSet::new(),
+            waiting: BTreeMap::new(),
+            boot_timers: BTreeSet::new(),
+            wall_timers: BTreeSet::new(),
+            messages: 0,
+            seen: 0,
+        }
+    }
+
+    /// Names the frame that the following changes will be written in. Frames only grow.
+    pub fn begin_frame(&mut self, frame: u64) {
+        debug_assert!(frame >= self.frame, "frames only grow");
+        self.frame = frame;
+    }
+
+    /// Tells the rules whether the journal has room for more messages.
+    pub fn set_disk_full(&mut self, full: bool) {
+        self.disk_full = full;
+    }
+
+    /// One request. Its answer, and those of others it lets go on, are in `fx`; a request that
+    /// waits is answered by a later step, or withdrawn.
+    pub fn apply(&mut self, now: Now, ticket: Ticket, request: &Request, fx: &mut Effects) {
+        let result = match self.recall(now, request) {
+            Ok(Some(outcome)) => Ok(Some(outcome)),
+            Ok(None) => self.decide(now, ticket, request, fx),
+            Err(refusal) => Err(refusal),
+        };
+        match result {
+            Ok(None) => {}
+            Ok(Some(outcome)) => {
+                self.keep(
+                    now,
+                    request.member,
+                    request.number,
+                    request.answered_below,
+                    &outcome,
+                    fx,
+                );
+                let barrier = self.barrier(&request.command, &outcome);
+                fx.answers.push(Answer { ticket, result: Ok(outcome), barrier });
+            }
+            Err(refusal) => {
+                fx.answers.push(Answer { ticket, result: Err(refusal), barrier: Barrier::Durable })
+            }
+        }
+    }
+
+    fn decide(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        request: &Request,
+        fx: &mut Effects,
+    ) -> Result<Option<Outcome>, Refusal> {
+        let member = request.member;
+        match &request.command {
+            Command::CreateQueue { queue, settings } => self.create_queue(now, queue, settings, fx),
+            Command::UpdateQueue { queue, patch } => self.update_queue(now, queue, patch, fx),
+            Command::DeleteQueue { queue } => self.delete_queue(now, queue, fx),
+            Command::Purge { from, before, max } => self.purge(now, from, *before, *max, fx),
+            Command::DescribeQueue { queue } => {
+                Ok(Outcome::Queue(Box::new(self.queue_named(queue)?.info())))
+            }
+            Command::ListQueues { after, max } => Ok(self.list_queues(after.as_ref(), *max)),
+            Command::Send { queue, messages } => self.send(now, queue, messages, fx),
+            Command::Cancel { queue, sequences } => self.cancel(now, queue, sequences, fx),
+            Command::Receive(receive) => return self.receive(now, ticket, request, receive, fx),
+            Command::ReceiveDeferred { from, session, sequences, mode } => {
+                self.receive_deferred(now, member, from, session.as_ref(), sequences, *mode, fx)
+            }
+            Command::Peek { from, sequence, max, session } => {
+                self.peek(from, *sequence, *max, session.as_ref())
+            }
+            Command::Settle { from, settlements } => self.settle(now, from, settlements, fx),
+            Command::RenewLocks { from, tokens, lock_ms } => {
+                self.renew_locks(now, from, tokens, *lock_ms, fx)
+            }
+            Command::Redrive { queue, to, sequences, max } => {
+                self.redrive(now, queue, to.as_ref(), sequences, *max, fx)
+            }
+            Command::AcceptSession { queue, session, wait_ms } => {
+                return self.accept_session(
+                    now,
+                    ticket,
+                    request,
+                    queue,
+                    session.as_ref(),
+                    *wait_ms,
+                    fx,
+                );
+            }
+            Command::RenewSession { queue, token } => self.renew_session(now, queue, token),
+            Command::CloseSession { queue, token } => self.close_session(now, queue, token, fx),
+            Command::SetSessionState { queue, token, state } => {
+                self.set_session_state(now, queue, token, *state, fx)
+            }
+            Command::GetSessionState { queue, token } => self.session_state(queue, token),
+            Command::ListSessions { queue, after, max } => {
+                self.list_sessions(queue, after.as_ref(), *max)
+            }
+            Command::Join { id, metadata, ttl_ms } => self.join(now, *id, metadata, *ttl_ms, fx),
+            Command::Heartbeat { held } => self.heartbeat(now, member, held),
+            Command::Leave => self.leave(now, member, fx),
+            Command::ListMembers => Ok(self.list_members()),
+            Command::Acquire(acquire) => return self.acquire(now, ticket, request, acquire, fx),
+            Command::RenewLease { lease, id } => self.renew_lease(now, lease, *id, fx),
+            Command::ChangeLease { lease, id, to } => self.change_lease(now, lease, *id, *to, fx),
+            Command::ReleaseLease { lease, id, successor } => {
+                self.release_lease(now, lease, *id, *successor, fx)
+            }
+            Command::BreakLease { lease, period_ms } => {
+                self.break_lease(now, lease, *period_ms, fx)
+            }
+            Command::TouchLease { lease } => self.touch_lease(now, lease, fx),
+            Command::AskStepDown { lease } => self.ask_step_down(now, lease, fx),
+            Command::DescribeLease { lease } => Ok(self.describe_lease(now, lease)),
+            Command::WatchLease { lease, seen, wait_ms } => {
+                return Ok(self.watch_lease(now, ticket, request, lease, *seen, *wait_ms));
+            }
+            Command::ListLeases { after, max } => Ok(self.list_leases(now, after.as_ref(), *max)),
+            Command::Tick => {
+                self.tick(now, fx);
+                Ok(Outcome::Done)
+            }
+        }
+        .map(Some)
+    }
+
+    /// What must have happened before the answer may leave.
+    fn barrier(&self, command: &Command, outcome: &Outcome) -> Barrier {
+        let relaxed = |queue: &QueueName| {
+            self.names.get(queue).is_some_and(|id| {
+                self.queues[id].settings.durability == crate::settings::Durability::Relaxed
+            })
+        };
+        match (command, outcome) {
+            (Command::Receive(receive), _)
+                if receive.mode == crate::command::ReceiveMode::PeekLock =>
+            {
+                Barrier::Appended
+            }
+            (_, Outcome::Renewed { .. } | Outcome::Beat(_)) => Barrier::Appended,
+            (Command::Send { queue, .. }, _) if relaxed(queue) => Barrier::Appended,
+            (
+                Command::Settle { from, .. }
+                | Command::Receive(crate::command::Receive { from, .. }),
+                _,
+            ) if relaxed(&from.queue) => Barrier::Appended,
+            #[cfg(planted_bug = "answer_before_flush")]
+            (Command::Send { .. }, _) => Barrier::Appended,
+            _ => Barrier::Durable,
+        }
+    }
+
+    /// Everything up to `frame` is durable: what it made ready becomes visible, and those who
+    /// wait for it are served.
+    pub fn durable(&mut self, now: Now, frame: u64, fx: &mut Effects) {
+        let mut touched: BTreeSet<(QueueId, Part, LaneId)> = BTreeSet::new();
+        while let Some((stamp, at)) = self.fresh.front().copied() {
+            if stamp > frame {
+                break;
+            }
+            self.fresh.pop_front();
+            if let Some(lane) = self.show(at) {
+                touched.insert((at.queue, at.part, lane));
+            }
+        }
+        #[cfg(not(planted_bug = "lose_wake_up"))]
+        for (queue, part, lane) in touched {
+            self.serve(now, queue, part, lane, fx);
+        }
+        #[cfg(planted_bug = "lose_wake_up")]
+        let _ = (now, fx, touched);
+    }
+
+    /// Puts a ready message into its lane, which it returns.
+    fn show(&mut self, at: At) -> Option<LaneId> {
+        let queue = self.queues.get_mut(&at.queue)?;
+        let message = *queue.shelf(at.part).messages.get(at.sequence.0)?;
+        if message.standing.state != State::Ready {
+            return None;
+        }
+        let lane = queue.lane(at.part, &message);
+        queue.shelf_mut(at.part).ready.insert(lane, at.sequence.0);
+        if let Some(session) = queue.sessions.get_mut(lane) {
+            session.unseen.remove(&at.sequence.0);
+            queue.refresh_session(lane);
+        }
+        Some(lane)
+    }
+
+    /// A waiting request is no longer wanted. False if it was not waiting (any more).
+    pub fn withdraw(&mut self, ticket: Ticket) -> bool {
+        let Some(waits) = self.waiting.remove(&ticket) else { return false };
+        let until = match waits {
+            Waits::Messages(queue, part, lane) => self
+                .queues
+                .get_mut(&queue)
+                .and_then(|q| q.shelf_mut(part).demands.remove(&(lane, ticket)))
+                .map(|demand| (demand.member, demand.number, demand.until)),
+            Waits::Session(queue) => self
+                .queues
+                .get_mut(&queue)
+                .and_then(|q| q.accepts.remove(&ticket))
+                .map(|accept| (accept.member, accept.number, accept.until)),
+            Waits::Lease(lease) => self.leases.get_mut(&lease).and_then(|e| e.withdraw(ticket)),
+            Waits::Watch(lease) => {
+                self.leases.get_mut(&lease).and_then(|e| e.watchers.remove(&ticket))
+            }
+        };
+        if let Some((member, number, until)) = until {
+            self.boot_timers.remove(&(until, Timer::Wait(ticket)));
+            if let Some(member) = self.members.get_mut(&member) {
+                member.waits.remove(&ticket);
+                member.waiting_numbers.remove(&number);
+            }
+        }
+        true
+    }
+
+    /// A request waits: until when, and as what.
+    fn wait(&mut self, ticket: Ticket, request: &Request, until: BootTime, waits: Waits) {
+        self.waiting.insert(ticket, waits);
+        self.boot_timers.insert((until, Timer::Wait(ticket)));
+        if let Some(member) = self.members.get_mut(&request.member) {
+            member.waits.insert(ticket);
+            if request.number.0 != 0 {
+                member.waiting_numbers.insert(request.number, ticket);
+            }
+        }
+    }
+
+    /// How long until something becomes due; `None` if nothing ever will.
+    pub fn next_deadline_ms(&self, now: Now) -> Option<u64> {
+        if !self.forwarding.is_empty() {
+            return Some(0);
+        }
+        let boot = self.boot_timers.first().map(|(at, _)| at.0.saturating_sub(now.boot.0));
+        let wall = self.wall_timers.first().map(|(at, _)| at.0.saturating_sub(now.wall.0));
+        match (boot, wall) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// A content that was announced by [`Change::Content`] lies there.
+    pub fn set_place(&mut self, id: ContentId, place: Place) {
+        if self.contents.place(id).is_some() {
+            self.contents.set(id, place);
+        }
+    }
+
+    /// Where a content lies.
+    pub fn place(&self, id: ContentId) -> Option<Place> {
+        self.contents.place(id)
+    }
+
+    /// Bytes of contents still wanted in a unit of the journal.
+    pub fn live_bytes(&self, unit: u64) -> u64 {
+        self.contents.live_bytes(unit)
+    }
+
+    /// In which life the shard is.
+    pub fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    /// All messages of all queues.
+    pub fn message_count(&self) -> u64 {
+        self.messages
+    }
+
+    /// The overlay a settlement would replace, so that the engine can merge changed properties.
+    pub fn overlay(
+        &self,
+        queue: &QueueName,
+        part: Part,
+        sequence: crate::name::SequenceNumber,
+    ) -> Option<(ContentId, Place)> {
+        let queue = self.queues.get(self.names.get(queue)?)?;
+        let id = queue.shelf(part).messages.get(sequence.0)?.standing.overlay;
+        (id.0 != 0).then(|| self.contents.place(id).map(|place| (id, place))).flatten()
+    }
+
+    /// Makes a change and remembers it for the journal.
+    fn emit(&mut self, now: Now, change: Change, fx: &mut Effects) {
+        self.set(now, &change, fx);
+        fx.changes.push(change);
+    }
+
+    fn queue_named(&self, name: &QueueName) -> Result<&Queue, Refusal> {
+        let id = self.names.get(name).ok_or_else(|| Refusal::QueueNotFound(name.clone()))?;
+        Ok(&self.queues[id])
+    }
+
+    fn message(&self, at: At) -> Option<&Message> {
+        self.queues.get(&at.queue)?.shelf(at.part).messages.get(at.sequence.0)
+    }
+
+    /// What the ledger holds in memory, for the budget.
+    fn memory_bytes(&self) -> u64 {
+        self.messages * limits::MESSAGE_MEMORY_BYTES + self.seen * limits::SEEN_MEMORY_BYTES
+    }
+}

@@ -1,0 +1,336 @@
+//! Receiving: handing messages out, waiting for them, looking at them.
+
+use crate::change::{Change, Departure};
+use crate::command::{Receive, ReceiveMode, Request};
+use crate::error::{Operation, Refusal};
+use crate::limits;
+use crate::message::{Lock, Message, MessageView, Standing, State};
+use crate::name::{
+    At, DeliveryNumber, MemberSlot, Part, QueueId, QueuePath, RequestNumber, SequenceNumber,
+    SessionId, SessionToken, Ticket,
+};
+use crate::outcome::{Answer, Barrier, Outcome};
+use crate::queue::{Demand, Queue};
+use crate::ready::LaneId;
+use crate::time::{Now, WallTime};
+
+use super::{Effects, Ledger, Waits};
+
+/// How messages are taken: by whom and how long.
+#[derive(Clone, Copy)]
+struct Take {
+    member: MemberSlot,
+    mode: ReceiveMode,
+    max: u32,
+    lock_ms: u32,
+}
+
+impl Ledger {
+    pub(super) fn receive(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        request: &Request,
+        receive: &Receive,
+        fx: &mut Effects,
+    ) -> Result<Option<Outcome>, Refusal> {
+        let queue = self.queue_named(&receive.from.queue)?;
+        let (id, part) = (queue.id, receive.from.part);
+        let lane = self.receive_lane(now, queue, part, receive.session.as_ref())?;
+        let lock_ms = receive.lock_ms.unwrap_or(queue.settings.lock_ms);
+        if !(limits::LOCK_MS_MIN..=limits::LOCK_MS_MAX).contains(&lock_ms) {
+            let why = format!(
+                "{lock_ms} is not between {} and {}",
+                limits::LOCK_MS_MIN,
+                limits::LOCK_MS_MAX
+            );
+            return Err(Refusal::InvalidValue { what: "lock_ms", why });
+        }
+        if request.member.0 == 0 {
+            return Err(Refusal::MemberGone);
+        }
+        let max = receive.max.clamp(1, limits::RECEIVE_MESSAGES_MAX);
+        self.touch_queue(now, id);
+        let take = Take { member: request.member, mode: receive.mode, max, lock_ms };
+        let taken = self.take(now, id, part, lane, take, fx);
+        if !taken.is_empty() || receive.wait_ms == 0 {
+            return Ok(Some(Outcome::Received(taken)));
+        }
+        let until = now.boot.plus_ms(receive.wait_ms.min(limits::WAIT_MS_MAX));
+        let (member, number) = (request.member, request.number);
+        let demand = Demand { member, number, max, mode: receive.mode, lock_ms, until };
+        if let Some(queue) = self.queues.get_mut(&id) {
+            queue.shelf_mut(part).demands.insert((lane, ticket), demand);
+        }
+        self.wait(ticket, request, until, Waits::Messages(id, part, lane));
+        Ok(None)
+    }
+
+    /// The lane a receive is for, after checking that it may be received from.
+    fn receive_lane(
+        &self,
+        now: Now,
+        queue: &Queue,
+        part: Part,
+        session: Option<&SessionToken>,
+    ) -> Result<LaneId, Refusal> {
+        if !queue.settings.status.can_receive() {
+            let (queue, operation) = (queue.name.clone(), Operation::Receive);
+            return Err(Refusal::QueueDisabled { queue, operation });
+        }
+        match (queue.settings.sessions && part == Part::Main, session) {
+            (true, None) => Err(Refusal::SessionRequired(queue.name.clone())),
+            (false, Some(_)) => Err(Refusal::SessionNotSupported(queue.name.clone())),
+            (false, None) => Ok(0),
+            (true, Some(token)) => self.held_lane(now, queue, token),
+        }
+    }
+
+    /// Takes up to `take.max` messages out of a lane.
+    fn take(
+        &mut self,
+        now: Now,
+        id: QueueId,
+        part: Part,
+        lane: LaneId,
+        take: Take,
+        fx: &mut Effects,
+    ) -> Vec<MessageView> {
+        let mut taken = Vec::new();
+        let mut expired = 0;
+        while taken.len() < take.max as usize && expired < limits::TICK_WORK_MAX {
+            let Some(queue) = self.queues.get_mut(&id) else { break };
+            let Some(sequence) = queue.shelf(part).ready.first(lane) else { break };
+            if queue.sessions.get(lane).is_some_and(|session| session.is_blocked_before(sequence)) {
+                break;
+            }
+            queue.shelf_mut(part).ready.pop(lane);
+            let at = At { queue: id, part, sequence: SequenceNumber(sequence) };
+            let Some(message) = self.message(at).copied() else { continue };
+            if message.standing.state != State::Ready {
+                continue;
+            }
+            if part == Part::Main && message.expires_at <= now.wall {
+                self.expire(now, at, fx);
+                expired += 1;
+                continue;
+            }
+            taken.push(self.hand_out(now, at, message, take, fx));
+        }
+        if lane != 0 {
+            if let Some(queue) = self.queues.get_mut(&id) {
+                queue.refresh_session(lane);
+            }
+        }
+        taken
+    }
+
+    fn hand_out(
+        &mut self,
+        now: Now,
+        at: At,
+        message: Message,
+        take: Take,
+        fx: &mut Effects,
+    ) -> MessageView {
+        match take.mode {
+            ReceiveMode::PeekLock => {
+                let lock = Lock {
+                    until: now.boot.plus_ms(take.lock_ms.into()),
+                    lock_ms: take.lock_ms,
+                    member: take.member,
+                    incarnation: self.incarnation,
+                    deferred: message.standing.state == State::Deferred,
+                };
+                let standing = Standing {
+                    state: State::Locked(lock),
+                    number: DeliveryNumber(message.standing.number.0.wrapping_add(1)),
+                    ..message.standing
+                };
+                self.emit(now, Change::Standing { at, standing }, fx);
+                self.view(at, Message { standing, ..message })
+            }
+            ReceiveMode::ReceiveAndDelete => {
+                let view = self.view(at, message);
+                self.emit(now, Change::Gone { at, why: Departure::Completed }, fx);
+                view
+            }
+        }
+    }
+
+    pub(super) fn view(&self, at: At, message: Message) -> MessageView {
+        let place = |id| self.contents.place(id).unwrap_or_default();
+        MessageView {
+            sequence: at.sequence,
+            message: Message { session: 0, ..message },
+            session: self
+                .queues
+                .get(&at.queue)
+                .and_then(|queue| queue.sessions.get(message.session))
+                .map(|session| session.id.clone()),
+            places: [place(message.content), place(message.standing.overlay)],
+        }
+    }
+
+    /// Serves those who wait for a lane, first come first served.
+    pub(super) fn serve(
+        &mut self,
+        now: Now,
+        id: QueueId,
+        part: Part,
+        lane: LaneId,
+        fx: &mut Effects,
+    ) {
+        loop {
+            let Some(queue) = self.queues.get(&id) else { return };
+            if !queue.settings.status.can_receive() {
+                return;
+            }
+            let range = (lane, Ticket(0))..=(lane, Ticket(u64::MAX));
+            let Some(((_, ticket), demand)) = queue.shelf(part).demands.range(range).next() else {
+                break;
+            };
+            let (ticket, demand) = (*ticket, demand.clone());
+            let take = Take {
+                member: demand.member,
+                mode: demand.mode,
+                max: demand.max,
+                lock_ms: demand.lock_ms,
+            };
+            let taken = self.take(now, id, part, lane, take, fx);
+            if taken.is_empty() {
+                break;
+            }
+            self.withdraw(ticket);
+            let barrier = match demand.mode {
+                ReceiveMode::PeekLock => Barrier::Appended,
+                ReceiveMode::ReceiveAndDelete => Barrier::Durable,
+            };
+            self.answer(
+                now,
+                ticket,
+                demand.member,
+                demand.number,
+                Outcome::Received(taken),
+                barrier,
+                fx,
+            );
+        }
+        if lane != 0 {
+            self.serve_accepts(now, id, fx);
+        }
+    }
+
+    /// Serves everybody who waits for anything in a queue.
+    pub(super) fn serve_all(&mut self, now: Now, id: QueueId, fx: &mut Effects) {
+        for part in [Part::Main, Part::Dead] {
+            let Some(queue) = self.queues.get(&id) else { return };
+            let mut lanes: Vec<LaneId> =
+                queue.shelf(part).demands.keys().map(|(lane, _)| *lane).collect();
+            lanes.dedup();
+            for lane in lanes {
+                self.serve(now, id, part, lane, fx);
+            }
+        }
+        self.serve_accepts(now, id, fx);
+    }
+
+    /// Answers a request that waited.
+    #[allow(clippy::too_many_arguments, reason = "the request's parts as the demand kept them")]
+    pub(super) fn answer(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        member: MemberSlot,
+        number: RequestNumber,
+        outcome: Outcome,
+        barrier: Barrier,
+        fx: &mut Effects,
+    ) {
+        self.keep(now, member, number, RequestNumber(0), &outcome, fx);
+        fx.answers.push(Answer { ticket, result: Ok(outcome), barrier });
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the fields of one command")]
+    pub(super) fn receive_deferred(
+        &mut self,
+        now: Now,
+        member: MemberSlot,
+        from: &QueuePath,
+        session: Option<&SessionToken>,
+        sequences: &[SequenceNumber],
+        mode: ReceiveMode,
+        fx: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        let queue = self.queue_named(&from.queue)?;
+        let (id, part) = (queue.id, from.part);
+        let lane = self.receive_lane(now, queue, part, session)?;
+        let lock_ms = queue.settings.lock_ms;
+        if member.0 == 0 {
+            return Err(Refusal::MemberGone);
+        }
+        let at = |sequence: SequenceNumber| At { queue: id, part, sequence };
+        for sequence in sequences {
+            let found = self.message(at(*sequence)).is_some_and(|message| {
+                message.standing.state == State::Deferred
+                    && self.queues[&id].lane(part, message) == lane
+            });
+            if !found {
+                return Err(Refusal::MessageNotFound(*sequence));
+            }
+        }
+        self.touch_queue(now, id);
+        let take = Take { member, mode, max: u32::MAX, lock_ms };
+        let mut taken = Vec::with_capacity(sequences.len());
+        for sequence in sequences {
+            // The same number twice in one request is handed out once.
+            if let Some(message) = self.message(at(*sequence)).copied() {
+                if message.standing.state == State::Deferred {
+                    taken.push(self.hand_out(now, at(*sequence), message, take, fx));
+                }
+            }
+        }
+        Ok(Outcome::Received(taken))
+    }
+
+    pub(super) fn peek(
+        &self,
+        from: &QueuePath,
+        sequence: SequenceNumber,
+        max: u32,
+        session: Option<&SessionId>,
+    ) -> Result<Outcome, Refusal> {
+        let queue = self.queue_named(&from.queue)?;
+        let lane = match session {
+            Some(id) => match queue.sessions.find(id) {
+                Some(lane) => Some(lane),
+                None => return Ok(Outcome::Peeked(Vec::new())),
+            },
+            None => None,
+        };
+        let max = max.min(limits::RECEIVE_MESSAGES_MAX) as usize;
+        let views = queue
+            .shelf(from.part)
+            .messages
+            .range(sequence.0)
+            .filter(|(_, message)| lane.is_none_or(|lane| message.session == lane))
+            .take(max)
+            .map(|(sequence, message)| {
+                let sequence = SequenceNumber(sequence);
+                self.view(At { queue: queue.id, part: from.part, sequence }, *message)
+            })
+            .collect();
+        Ok(Outcome::Peeked(views))
+    }
+
+    /// A message's time ran out: it becomes a dead letter or is dropped (CC-28, CC-58).
+    pub(super) fn expire(&mut self, now: Now, at: At, fx: &mut Effects) {
+        let Some(message) = self.message(at).copied() else { return };
+        debug_assert!(message.expires_at != WallTime::NEVER);
+        if self.queues[&at.queue].settings.dead_letter_expired {
+            self.dead_letter(now, at, crate::message::Reason::TtlExpired, None, fx);
+        } else {
+            self.emit(now, Change::Gone { at, why: Departure::Expired }, fx);
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Sending: into a queue, on to another, to the dead letters, and back.
+
+use crate::change::{Change, Departure};
+use crate::content::ContentId;
+use crate::error::{Operation, Refusal};
+use crate::limits;
+use crate::message::{Message, NewMessage, Reason, Standing, State};
+use crate::name::{At, Part, QueueId, QueueName, SequenceNumber, SessionId};
+use crate::outcome::{Outcome, Sequences};
+use crate::queue::Queue;
+use crate::time::{Now, WallTime};
+
+use super::{Effects, Ledger};
+
+impl Ledger {
+    pub(super) fn send(
+        &mut self,
+        now: Now,
+        name: &QueueName,
+        messages: &[NewMessage],
+        fx: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        let queue = self.queue_named(name)?;
+        self.check_send(queue, messages)?;
+        let id = queue.id;
+        let window = queue.settings.duplicate_window_ms;
+        let forwards = queue.settings.forward_to.is_some();
+        self.touch_queue(now, id);
+
+        let first = self.queues[&id].next_sequence();
+        let mut list = Vec::new();
+        for (index, new) in messages.iter().enumerate() {
+            if let Some(window) = window.filter(|_| new.id_hash != 0) {
+                if self.queues[&id].seen.contains(new.id_hash, now.wall, window) {
+                    self.emit(now, Change::Duplicate { queue: id }, fx);
+                    if list.is_empty() {
+                        list = (first.0..first.0 + index as u64).map(SequenceNumber).collect();
+                    }
+                    list.push(SequenceNumber(0));
+                    continue;
+                }
+                let seen = Change::Seen { queue: id, id_hash: new.id_hash, at: now.wall };
+                self.emit(now, seen, fx);
+            }
+            let content = self.contents.next_id();
+            let len = new.content_bytes;
+            self.emit(now, Change::Content { id: content, index: index as u32, len }, fx);
+            let at = self.put_new(now, id, new, content, fx);
+            if !list.is_empty() {
+                list.push(at.sequence);
+            }
+            if forwards && new.due.is_none_or(|due| due <= now.wall) {
+                self.forward(now, at, fx);
+            }
+        }
+        Ok(Outcome::Sent(if list.is_empty() {
+            Sequences::Run { first, count: messages.len() as u32 }
+        } else {
+            Sequences::List(list)
+        }))
+    }
+
+    /// Everything that can be refused is refused before anything is changed: a batch is accepted
+    /// whole or not at all.
+    fn check_send(&self, queue: &Queue, messages: &[NewMessage]) -> Result<(), Refusal> {
+        let settings = &queue.settings;
+        if !settings.status.can_send() {
+            let (queue, operation) = (queue.name.clone(), Operation::Send);
+            return Err(Refusal::QueueDisabled { queue, operation });
+        }
+        if messages.is_empty() {
+            let why = "a send needs at least one message".into();
+            return Err(Refusal::InvalidValue { what: "messages", why });
+        }
+        if messages.len() > limits::BATCH_MESSAGES_MAX {
+            let max = limits::BATCH_MESSAGES_MAX as u64;
+            return Err(Refusal::TooMany { what: "messages in one send", max });
+        }
+        if self.disk_full {
+            return Err(Refusal::DiskFull);
+        }
+        let mut bytes = 0;
+        for new in messages {
+            bytes += u64::from(new.content_bytes);
+            if new.content_bytes > settings.message_bytes_max {
+                return Err(Refusal::TooLarge {
+                    what: "a message, properties included,",
+                    bytes: new.content_bytes.into(),
+                    bytes_max: settings.message_bytes_max.into(),
+                });
+            }
+            if settings.sessions && new.session.is_none() {
+                return Err(Refusal::SessionRequired(queue.name.clone()));
+            }
+        }
+        if bytes > limits::COMMAND_BYTES_MAX {
+            let bytes_max = limits::COMMAND_BYTES_MAX;
+            return Err(Refusal::TooLarge { what: "one send", bytes, bytes_max });
+        }
+        if queue.size_bytes + bytes > settings.size_bytes_max {
+            let (queue, size_bytes_max) = (queue.name.clone(), settings.size_bytes_max);
+            return Err(Refusal::QueueFull { queue, size_bytes_max });
+        }
+        let added = messages.len() as u64 * limits::MESSAGE_MEMORY_BYTES;
+        if self.memory_bytes() + added > self.memory_bytes_max {
+            return Err(Refusal::Busy { retry_after_ms: 100 });
+        }
+        Ok(())
+    }
+
+    fn put_new(
+        &mut self,
+        now: Now,
+        id: QueueId,
+        new: &NewMessage,
+        content: ContentId,
+        fx: &mut Effects,
+    ) -> At {
+        let queue = &self.queues[&id];
+        let sequence = queue.next_sequence();
+        let due = new.due.filter(|due| *due > now.wall);
+        let ttl_ms = match (new.ttl_ms, queue.settings.ttl_ms) {
+            (Some(own), Some(cut)) => Some(own.min(cut)),
+            (own, cut) => own.or(cut),
+        };
+        let enqueued_at = due.unwrap_or(now.wall);
+        let state = due.map_or(State::Ready, |due| State::Scheduled { due });
+        let message = Message {
+            content,
+            enqueued_at,
+            expires_at: ttl_ms.map_or(WallTime::NEVER, |ms| enqueued_at.plus_ms(ms)),
+            origin: sequence,
+            session: 0,
+            source: QueueId(0),
+            standing: Standing::new(state),
+        };
+        let at = At { queue: id, part: Part::Main, sequence };
+        let session = new.session.clone();
+        self.emit(now, Change::Message { at, message, session, arrived: true }, fx);
+        at
+    }
+
+    pub(super) fn cancel(
+        &mut self,
+        now: Now,
+        name: &QueueName,
+        sequences: &[SequenceNumber],
+        fx: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        let id = self.queue_named(name)?.id;
+        let at =
+            |sequence: &SequenceNumber| At { queue: id, part: Part::Main, sequence: *sequence };
+        for sequence in sequences {
+            let scheduled = self
+                .message(at(sequence))
+                .is_some_and(|m| matches!(m.standing.state, State::Scheduled { .. }));
+            if !scheduled {
+                return Err(Refusal::MessageNotFound(*sequence));
+            }
+        }
+        self.touch_queue(now, id);
+        let mut count = 0;
+        for sequence in sequences {
+            // The same number twice in one request is cancelled once.
+            if self.message(at(sequence)).is_some() {
+                self.emit(now, Change::Gone { at: at(sequence), why: Departure::Cancelled }, fx);
+                count += 1;
+            }
+        }
+        Ok(Outcome::Count(count))
+    }
+
+    /// Moves a ready message on, as far as forwarding goes (CC-72). What cannot move on becomes a
+    /// dead letter where it stopped.
+    pub(super) fn forward(&mut self, now: Now, from: At, fx: &mut Effects) {
+        let mut at = from;
+        while let Some(target) = self.queues[&at.queue].settings.forward_to.clone() {
+            let Some(message) = self.message(at).copied() else { return };
+            if message.standing.hops >= limits::FORWARD_HOPS_MAX {
+                self.dead_letter(now, at, Reason::MaxTransferHopCountExceeded, None, fx);
+                return;
+            }
+            match self.check_forward(&target, at, &message) {
+                Ok(to) => at = self.move_to(now, at, to, Departure::Forwarded, message.source, fx),
+                Err(reason) => {
+                    self.dead_letter(now, at, reason, None, fx);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn check_forward(
+        &self,
+        target: &QueueName,
+        at: At,
+        message: &Message,
+    ) -> Result<QueueId, Reason> {
+        let target = self
+            .names
+            .get(target)
+            .map(|id| &self.queues[id])
+            .ok_or(Reason::ForwardTargetUnavailable)?;
+        let bytes =
+            self.contents.len(message.content) + self.contents.len(message.standing.overlay);
+        if !target.settings.status.can_send()
+            || target.size_bytes + bytes > target.settings.size_bytes_max
+        {
+            return Err(Reason::ForwardTargetUnavailable);
+        }
+        if target.settings.sessions && self.session_of(at).is_none() {
+            return Err(Reason::SessionIdIsNull);
+        }
+        Ok(target.id)
+    }
+
+    /// Moves a message into another queue under a new number: it starts there as if sent, but
+    /// for what was changed on it, and one hop older.
+    pub(super) fn move_to(
+        &mut self,
+        now: Now,
+        at: At,
+        to: QueueId,
+        why: Departure,
+        source: QueueId,
+        fx: &mut Effects,
+    ) -> At {
+        let old = *self.message(at).expect("a message that moves is there");
+        let session = self.session_of(at);
+        let ttl_ms = self.queues[&to].settings.ttl_ms;
+        let sequence = self.queues[&to].next_sequence();
+        let standing = Standing {
+            hops: old.standing.hops.saturating_add(u8::from(why != Departure::Moved)),
+            overlay: old.standing.overlay,
+            reason: old.standing.reason,
+            ..Standing::new(State::Ready)
+        };
+        let message = Message {
+            enqueued_at: now.wall,
+            expires_at: ttl_ms
+                .map_or(WallTime::NEVER, |ms| now.wall.plus_ms(ms))
+                .min(if why == Departure::Forwarded { old.expires_at } else { WallTime::NEVER }),
+            session: 0,
+            source,
+            standing,
+            ..old
+        };
+        let moved = At { queue: to, part: Part::Main, sequence };
+        let arrived = to != at.queue;
+        // First there, then gone here: a content must not lose its last reference in between.
+        self.emit(now, Change::Message { at: moved, message, session, arrived }, fx);
+        self.emit(now, Change::Gone { at, why }, fx);
+        moved
+    }
+
+    /// Sets a message aside with its reason, in its queue's dead letters or where they go.
+    pub(super) fn dead_letter(
+        &mut self,
+        now: Now,
+        at: At,
+        reason: Reason,
+        overlay: Option<ContentId>,
+        fx: &mut Effects,
+    ) {
+        let Some(old) = self.message(at).copied() else { return };
+        let session = self.session_of(at);
+        let standing = Standing {
+            state: State::Ready,
+            reason,
+            overlay: overlay.unwrap_or(old.standing.overlay),
+            ..old.standing
+        };
+        let queue = &self.queues[&at.queue];
+        let target = queue.settings.forward_dead_letters_to.clone();
+        let target = target
+            .filter(|_| old.standing.hops < limits::FORWARD_HOPS_MAX)
+            .and_then(|name| self.check_forward(&name, at, &old).ok());
+        if let Some(to) = target {
+            self.emit(
+                now,
+                Change::Standing {
+                    at,
+                    standing: Standing { state: old.standing.state, ..standing },
+                },
+                fx,
+            );
+            let moved = self.move_to(now, at, to, Departure::Forwarded, at.queue, fx);
+            self.forward(now, moved, fx);
+            return;
+        }
+        let dead = At { part: Part::Dead, ..at };
+        let message = Message { source: at.queue, session: 0, standing, ..old };
+        self.emit(now, Change::Message { at: dead, message, session, arrived: false }, fx);
+        self.emit(now, Change::Gone { at, why: Departure::DeadLettered }, fx);
+    }
+
+    /// Dead letters are sent again (CC-83).
+    pub(super) fn redrive(
+        &mut self,
+        now: Now,
+        name: &QueueName,
+        to: Option<&QueueName>,
+        sequences: &[SequenceNumber],
+        max: u32,
+        fx: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        let id = self.queue_named(name)?.id;
+        let target = self.queue_named(to.unwrap_or(name))?;
+        let (target_id, sessions) = (target.id, target.settings.sessions);
+        if !target.settings.status.can_send() {
+            let (queue, operation) = (target.name.clone(), Operation::Send);
+            return Err(Refusal::QueueDisabled { queue, operation });
+        }
+        let at = |sequence| At { queue: id, part: Part::Dead, sequence };
+        let is_ready = |at: At| self.message(at).is_some_and(|m| m.standing.state == State::Ready);
+        if let Some(missing) = sequences.iter().find(|sequence| !is_ready(at(**sequence))) {
+            return Err(Refusal::MessageNotFound(*missing));
+        }
+        let max = max.min(limits::BATCH_MESSAGES_MAX as u32) as usize;
+        let mut chosen: Vec<SequenceNumber> = if sequences.is_empty() {
+            let dead = &self.queues[&id].dead;
+            let ready = dead.messages.range(0).filter(|(_, m)| m.standing.state == State::Ready);
+            ready.map(|(sequence, _)| SequenceNumber(sequence)).take(max).collect()
+        } else {
+            sequences.iter().copied().take(max).collect()
+        };
+        chosen.sort_unstable();
+        chosen.dedup();
+        if sessions && chosen.iter().any(|sequence| self.session_of(at(*sequence)).is_none()) {
+            return Err(Refusal::SessionRequired(self.queues[&target_id].name.clone()));
+        }
+        for sequence in &chosen {
+            let why = if target_id == id { Departure::Moved } else { Departure::Forwarded };
+            // Reason and description stay with the dead letter's life, not with the new one.
+            let dead = at(*sequence);
+            if let Some(message) = self.message(dead).copied() {
+                let standing = Standing { reason: Reason::None, hops: 0, ..message.standing };
+                self.emit(now, Change::Standing { at: dead, standing }, fx);
+            }
+            let moved = self.move_to(now, dead, target_id, why, QueueId(0), fx);
+            self.forward(now, moved, fx);
+        }
+        Ok(Outcome::Count(chosen.len() as u64))
+    }
+
+    /// The session a message names, also where its queue has none.
+    pub(super) fn session_of(&self, at: At) -> Option<SessionId> {
+        let queue = self.queues.get(&at.queue)?;
+        let message = queue.shelf(at.part).messages.get(at.sequence.0)?;
+        queue.sessions.get(message.session).map(|session| session.id.clone())
+    }
+}

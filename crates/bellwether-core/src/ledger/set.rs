@@ -1,0 +1,369 @@
+//! The one place where state changes.
+//!
+//! Live, a change also keeps what is derived from the tables in step: counts, timers, references.
+//! While replaying only the tables are set; [`Ledger::start`] derives the rest in one pass. A
+//! replayed change may name something that a fuzzy snapshot already shows as gone: it is skipped,
+//! because the change that removed it follows.
+
+use crate::change::{Change, Departure};
+use crate::content::{ContentId, Place};
+use crate::message::{Lock, Message, Standing, State};
+use crate::name::{At, DeliveryNumber, Part, QueueId, SessionId};
+use crate::queue::Queue;
+use crate::time::{BootTime, Now};
+
+use super::{Effects, Ledger, Timer};
+
+impl Ledger {
+    /// Replays one change; `place` is where the bytes lie if it is a content.
+    pub fn replay(&mut self, now: Now, change: &Change, place: Option<Place>) {
+        debug_assert!(!self.live, "only an engine that opens replays");
+        self.set(now, change, &mut Effects::default());
+        if let (Change::Content { id, .. }, Some(place)) = (change, place) {
+            self.contents.set(*id, place);
+        }
+    }
+
+    pub(super) fn set(&mut self, now: Now, change: &Change, fx: &mut Effects) {
+        match change {
+            Change::Opened { incarnation } => self.incarnation = *incarnation,
+            Change::Queue { id, name, settings, created_at } => {
+                self.last_queue = self.last_queue.max(*id);
+                self.names.insert(name.clone(), *id);
+                match self.queues.get_mut(id) {
+                    Some(queue) => queue.settings = (**settings).clone(),
+                    None => {
+                        let queue = Queue::new(
+                            *id,
+                            name.clone(),
+                            (**settings).clone(),
+                            *created_at,
+                            now.boot,
+                        );
+                        self.queues.insert(*id, queue);
+                    }
+                }
+                self.arm_queue(now, *id);
+            }
+            Change::QueueGone { id } => self.set_queue_gone(*id, fx),
+            Change::QueueTotals { id, as_of, next, totals } => {
+                if let Some(queue) = self.queues.get_mut(id) {
+                    queue.totals = *totals;
+                    queue.totals_as_of = *as_of;
+                    queue.last.0 = queue.last.0.max(next.0.saturating_sub(1));
+                }
+            }
+            Change::Content { id, len, .. } => {
+                self.contents.set(*id, Place { unit: 0, offset: 0, len: *len });
+            }
+            Change::ContentAt { id, place } => self.contents.set(*id, *place),
+            Change::Message { at, message, session, arrived } => {
+                self.set_message(*at, *message, session.as_ref(), *arrived);
+            }
+            Change::Standing { at, standing } => self.set_standing(*at, *standing, fx),
+            Change::Gone { at, why } => self.set_gone(*at, *why, fx),
+            Change::Duplicate { queue } => {
+                let counts = self.counts(*queue);
+                if let Some(queue) = self.queues.get_mut(queue).filter(|_| counts) {
+                    queue.totals.duplicates += 1;
+                }
+            }
+            Change::Seen { queue, id_hash, at } => {
+                if let Some(queue) = self.queues.get_mut(queue) {
+                    let before = queue.seen.len();
+                    queue.seen.insert(*id_hash, *at);
+                    self.seen += (queue.seen.len() - before) as u64;
+                    if self.live && before == 0 {
+                        self.arm_seen(*at, change);
+                    }
+                }
+            }
+            Change::Session { queue, session, number, hold, state } => {
+                self.set_session(now, *queue, session, *number, *hold, *state, fx);
+            }
+            Change::Member { slot, id, metadata, ttl_ms, joined_at } => {
+                self.set_member(now, *slot, *id, metadata, *ttl_ms, *joined_at);
+            }
+            Change::MemberGone { slot, forgotten } => self.set_member_gone(now, *slot, *forgotten),
+            Change::Kept { member, number, answered_below, outcome } => {
+                if let Some(member) = self.members.get_mut(member) {
+                    member.keep(*number, *answered_below, outcome.clone());
+                }
+            }
+            Change::Lease { name, lease } => self.set_lease(name, lease),
+        }
+    }
+
+    fn arm_seen(&mut self, at: crate::time::WallTime, change: &Change) {
+        let Change::Seen { queue, .. } = change else { return };
+        if let Some(window) = self.queues.get(queue).and_then(|q| q.settings.duplicate_window_ms) {
+            self.wall_timers.insert((at.plus_ms(window), Timer::Seen(*queue)));
+        }
+    }
+
+    /// Whether totals of a queue may still be counted up in this frame (see `change.rs`).
+    fn counts(&self, queue: QueueId) -> bool {
+        self.live || self.queues.get(&queue).is_some_and(|q| self.frame > q.totals_as_of)
+    }
+
+    fn set_queue_gone(&mut self, id: QueueId, fx: &mut Effects) {
+        let Some(queue) = self.queues.remove(&id) else { return };
+        if self.names.get(&queue.name) == Some(&id) {
+            self.names.remove(&queue.name);
+        }
+        self.seen -= queue.seen.len() as u64;
+        if !self.live {
+            return;
+        }
+        self.forwarding.remove(&id);
+        self.messages -= queue.len();
+        let is_of = |timer: &Timer| match timer {
+            Timer::Lock(at) | Timer::Due(at) | Timer::Expiry(at) => at.queue == id,
+            Timer::Hold(queue, _) | Timer::Idle(queue) | Timer::Seen(queue) => *queue == id,
+            _ => false,
+        };
+        self.boot_timers.retain(|(_, timer)| !is_of(timer));
+        self.wall_timers.retain(|(_, timer)| !is_of(timer));
+        for shelf in [&queue.main, &queue.dead] {
+            for (_, message) in shelf.messages.range(0) {
+                self.let_go(message.content, fx);
+                self.let_go(message.standing.overlay, fx);
+            }
+        }
+        for session in queue.sessions.after(None) {
+            self.let_go(session.state, fx);
+        }
+    }
+
+    fn set_message(
+        &mut self,
+        at: At,
+        mut message: Message,
+        session: Option<&SessionId>,
+        arrived: bool,
+    ) {
+        let counts = self.counts(at.queue);
+        let Some(queue) = self.queues.get_mut(&at.queue) else { return };
+        queue.last = queue.last.max(at.sequence);
+        message.session = session.map_or(0, |id| queue.sessions.lane(id));
+        message.standing.state =
+            with_session_lock(queue, at.part, &message, message.standing.state);
+        if arrived && counts {
+            queue.totals.sent += 1;
+        }
+        let old = queue.shelf_mut(at.part).messages.insert(at.sequence.0, message);
+        if self.live {
+            assert!(old.is_none(), "message numbers are never reused: {at:?}");
+            self.messages += 1;
+            self.contents.hold(message.content);
+            self.contents.hold(message.standing.overlay);
+            self.index(at, &message);
+            if message.standing.state == State::Ready {
+                self.becomes_ready(at, &message);
+            }
+        }
+    }
+
+    /// Ready, but visible only when this frame is durable ([`Ledger::durable`]).
+    fn becomes_ready(&mut self, at: At, message: &Message) {
+        self.fresh.push_back((self.frame, at));
+        if let Some(queue) = self.queues.get_mut(&at.queue) {
+            let lane = queue.lane(at.part, message);
+            if let Some(session) = queue.sessions.get_mut(lane) {
+                session.unseen.insert(at.sequence.0);
+                queue.refresh_session(lane);
+            }
+        }
+    }
+
+    fn set_standing(&mut self, at: At, standing: Standing, fx: &mut Effects) {
+        let Some(queue) = self.queues.get_mut(&at.queue) else { return };
+        let Some(old) = queue.shelf(at.part).messages.get(at.sequence.0).copied() else { return };
+        let state = with_session_lock(queue, at.part, &old, standing.state);
+        let standing = Standing { state, ..standing };
+        let new = Message { standing, ..old };
+        if let Some(slot) = queue.shelf_mut(at.part).messages.get_mut(at.sequence.0) {
+            *slot = new;
+        }
+        if !self.live {
+            return;
+        }
+        if standing.overlay != old.standing.overlay {
+            let change = self
+                .contents
+                .len(standing.overlay)
+                .wrapping_sub(self.contents.len(old.standing.overlay));
+            if let Some(queue) = self.queues.get_mut(&at.queue) {
+                queue.size_bytes = queue.size_bytes.wrapping_add(change);
+            }
+            self.contents.hold(standing.overlay);
+            self.let_go(old.standing.overlay, fx);
+        }
+        self.unindex_state(at, &old);
+        self.index_state(at, &new);
+        if standing.state == State::Ready && old.standing.state != State::Ready {
+            self.becomes_ready(at, &new);
+        }
+    }
+
+    fn set_gone(&mut self, at: At, why: Departure, fx: &mut Effects) {
+        let counts = self.counts(at.queue);
+        let Some(queue) = self.queues.get_mut(&at.queue) else { return };
+        // A replayed departure counts even if the snapshot already shows the message as gone.
+        if counts {
+            match why {
+                Departure::Completed => queue.totals.completed += 1,
+                Departure::Expired => queue.totals.expired += 1,
+                Departure::Purged => queue.totals.purged += 1,
+                Departure::Cancelled => queue.totals.cancelled += 1,
+                Departure::Forwarded => queue.totals.forwarded += 1,
+                Departure::DeadLettered => queue.totals.dead_lettered += 1,
+                Departure::Moved => {}
+            }
+        }
+        let Some(message) = queue.shelf_mut(at.part).messages.remove(at.sequence.0) else { return };
+        if self.live {
+            self.messages -= 1;
+            self.unindex(at, &message);
+            self.let_go(message.content, fx);
+            self.let_go(message.standing.overlay, fx);
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the fields of one change")]
+    fn set_session(
+        &mut self,
+        now: Now,
+        id: QueueId,
+        session_id: &SessionId,
+        number: DeliveryNumber,
+        hold: Option<crate::change::Hold>,
+        state: ContentId,
+        fx: &mut Effects,
+    ) {
+        let Some(queue) = self.queues.get_mut(&id) else { return };
+        let lane = queue.sessions.lane(session_id);
+        let Some(session) = queue.sessions.get_mut(lane) else { return };
+        let old_state = std::mem::replace(&mut session.state, state);
+        session.number = number;
+        let old_until = session.hold.map(|(_, until)| until);
+        session.hold = hold.map(|hold| (hold, now.boot.plus_ms(hold.lock_ms.into())));
+        let until = session.hold.map(|(_, until)| until);
+        if !self.live {
+            return;
+        }
+        if let Some(until) = old_until {
+            self.boot_timers.remove(&(until, Timer::Hold(id, lane)));
+        }
+        if let Some(until) = until {
+            self.boot_timers.insert((until, Timer::Hold(id, lane)));
+        }
+        queue.size_bytes += self.contents.len(state);
+        queue.size_bytes -= self.contents.len(old_state);
+        queue.refresh_session(lane);
+        if state != old_state {
+            self.contents.hold(state);
+            self.let_go(old_state, fx);
+        }
+    }
+
+    /// Derives what follows from a message being there.
+    pub(super) fn index(&mut self, at: At, message: &Message) {
+        if let Some(queue) = self.queues.get_mut(&at.queue) {
+            queue.size_bytes +=
+                self.contents.len(message.content) + self.contents.len(message.standing.overlay);
+            if let Some(session) = queue.sessions.get_mut(message.session) {
+                session.messages += 1;
+            }
+        }
+        if at.part == Part::Main && message.expires_at != crate::time::WallTime::NEVER {
+            self.wall_timers.insert((message.expires_at, Timer::Expiry(at)));
+        }
+        self.index_state(at, message);
+    }
+
+    fn unindex(&mut self, at: At, message: &Message) {
+        self.unindex_state(at, message);
+        if at.part == Part::Main && message.expires_at != crate::time::WallTime::NEVER {
+            self.wall_timers.remove(&(message.expires_at, Timer::Expiry(at)));
+        }
+        if let Some(queue) = self.queues.get_mut(&at.queue) {
+            queue.size_bytes -=
+                self.contents.len(message.content) + self.contents.len(message.standing.overlay);
+            if let Some(session) = queue.sessions.get_mut(message.session) {
+                session.messages -= 1;
+                session.unseen.remove(&at.sequence.0);
+                queue.refresh_session(message.session);
+            }
+        }
+    }
+
+    fn index_state(&mut self, at: At, message: &Message) {
+        let Some(queue) = self.queues.get_mut(&at.queue) else { return };
+        let lane = queue.lane(at.part, message);
+        *queue.shelf_mut(at.part).tally.of(&message.standing.state) += 1;
+        match message.standing.state {
+            State::Ready | State::Deferred => {}
+            State::Locked(lock) => {
+                if lock.until != BootTime::NEVER {
+                    self.boot_timers.insert((lock.until, Timer::Lock(at)));
+                }
+                if let Some(session) = queue.sessions.get_mut(lane) {
+                    session.locked.insert(at.sequence.0);
+                }
+            }
+            State::Scheduled { due } => {
+                self.wall_timers.insert((due, Timer::Due(at)));
+            }
+            State::Delayed { due } => {
+                self.wall_timers.insert((due, Timer::Due(at)));
+                if let Some(session) = queue.sessions.get_mut(lane) {
+                    session.delayed.insert(at.sequence.0);
+                    queue.refresh_session(lane);
+                }
+            }
+        }
+    }
+
+    fn unindex_state(&mut self, at: At, message: &Message) {
+        let Some(queue) = self.queues.get_mut(&at.queue) else { return };
+        let lane = queue.lane(at.part, message);
+        *queue.shelf_mut(at.part).tally.of(&message.standing.state) -= 1;
+        match message.standing.state {
+            State::Ready | State::Deferred => {}
+            State::Locked(lock) => {
+                if lock.until != BootTime::NEVER {
+                    self.boot_timers.remove(&(lock.until, Timer::Lock(at)));
+                }
+                if let Some(session) = queue.sessions.get_mut(lane) {
+                    session.locked.remove(&at.sequence.0);
+                }
+            }
+            State::Scheduled { due } => {
+                self.wall_timers.remove(&(due, Timer::Due(at)));
+            }
+            State::Delayed { due } => {
+                self.wall_timers.remove(&(due, Timer::Due(at)));
+                if let Some(session) = queue.sessions.get_mut(lane) {
+                    session.delayed.remove(&at.sequence.0);
+                }
+            }
+        }
+    }
+
+    pub(super) fn let_go(&mut self, id: ContentId, fx: &mut Effects) {
+        if id.0 != 0 && self.contents.let_go(id) {
+            fx.dropped.push(id);
+        }
+    }
+}
+
+/// A message of a session is locked as long as its session is held, so its own lock has no end.
+fn with_session_lock(queue: &Queue, part: Part, message: &Message, state: State) -> State {
+    match state {
+        State::Locked(lock) if queue.lane(part, message) != 0 => {
+            State::Locked(Lock { until: BootTime::NEVER, ..lock })
+        }
+        state => state,
+    }
+}

@@ -1,0 +1,24 @@
+//! The rules.
+pub mod candidacy;
+pub mod chance;
+pub mod change;
+pub mod codec;
+pub mod command;
+pub mod content;
+mod contents;
+pub mod error;
+mod fixed;
+pub mod flow;
+pub mod lease;
+pub mod ledger;
+pub mod limits;
+pub mod member;
+pub mod message;
+pub mod name;
+pub mod outcome;
+mod queue;
+mod ready;
+mod session;
+pub mod settings;
+mod table;
+pub mod time;

@@ -1,0 +1,68 @@
+//! Every maximum, with its reason. Azure's narrower ones are a profile (`settings.rs`).
+
+/// Azure allows paths of 260 characters; longer names only hurt logs and dashboards.
+pub const NAME_BYTES_MAX: usize = 260;
+
+/// One message, properties and body together. A unit of the file journal is 16 MiB and a message
+/// must fit one frame of it with room for company.
+pub const CONTENT_BYTES_MAX: u32 = 8 * 1024 * 1024;
+
+/// All contents of one atomic command, for the same reason.
+pub const COMMAND_BYTES_MAX: u64 = 12 * 1024 * 1024;
+
+/// Messages in one atomic command: bounds how long the writer is busy with one caller.
+pub const BATCH_MESSAGES_MAX: usize = 10_000;
+
+/// Messages handed out by one receive, for the same reason.
+pub const RECEIVE_MESSAGES_MAX: u32 = 10_000;
+
+/// Shortest lock: below this the network decides who holds what.
+pub const LOCK_MS_MIN: u32 = 100;
+/// Longest lock (Storage queues allow seven days).
+pub const LOCK_MS_MAX: u32 = 7 * 24 * 3600 * 1000;
+
+/// Shortest lease: heartbeats cost nothing, but a scheduler's hiccup is 10 to 50 ms.
+pub const LEASE_MS_MIN: u64 = 100;
+/// Longest finite lease; longer ones are infinite.
+pub const LEASE_MS_MAX: u64 = 24 * 3600 * 1000;
+/// A lease that never ends.
+pub const LEASE_MS_INFINITE: u64 = u64::MAX;
+
+/// Longest wait of one call; a caller who wants longer asks again.
+pub const WAIT_MS_MAX: u64 = 24 * 3600 * 1000;
+
+/// A forwarded message moves through at most this many queues (CC-72), so that a ring ends.
+pub const FORWARD_HOPS_MAX: u8 = 4;
+
+/// Outcomes kept for one member: what it may have in flight without hearing an answer.
+pub const KEPT_OUTCOMES_MAX: usize = 65_536;
+
+/// How long a silent member's outcomes and name are kept after its presence ended.
+pub const MEMBER_MEMORY_MS: u64 = 10 * 60 * 1000;
+
+/// Text that members and holders show of themselves.
+pub const METADATA_BYTES_MAX: usize = 4096;
+
+/// Queues in one shard.
+pub const QUEUES_MAX: usize = 100_000;
+/// Leases in one shard.
+pub const LEASES_MAX: usize = 1_000_000;
+
+/// What one waiting message costs in memory, for the budget: its record, its content's entry, its
+/// place in a lane. Measured by `bench`, asserted there.
+pub const MESSAGE_MEMORY_BYTES: u64 = 160;
+
+/// What one remembered message id costs in memory: hash and time, in a map and in a row.
+pub const SEEN_MEMORY_BYTES: u64 = 80;
+
+/// What one step of time does at most, so that a million messages that expire together do not
+/// stop the writer; the rest is due at once again.
+pub const TICK_WORK_MAX: usize = 2048;
+
+/// The ledger re-grants a lease only after 105 % of its ttl (holders trust 80 %).
+pub const LEASE_GRACE_PERCENT: u64 = 105;
+/// The holder trusts a grant for 80 % of its ttl, counted from before it asked.
+pub const LEASE_TRUST_PERCENT: u64 = 80;
+
+const _: () = assert!(CONTENT_BYTES_MAX as u64 <= COMMAND_BYTES_MAX);
+const _: () = assert!(LEASE_TRUST_PERCENT < 100 && LEASE_GRACE_PERCENT > 100);

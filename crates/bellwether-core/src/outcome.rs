@@ -1,0 +1,255 @@
+//! What the ledger answers.
+
+use crate::content::{ContentId, Place};
+use crate::error::Refusal;
+use crate::message::MessageView;
+use crate::name::{
+    LeaseId, LeaseName, MemberId, MemberSlot, QueueName, SequenceNumber, SessionId, SessionToken,
+    Term, Ticket,
+};
+use crate::settings::QueueSettings;
+use crate::time::WallTime;
+
+/// One answer, to the request with that ticket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Whose.
+    pub ticket: Ticket,
+    /// What.
+    pub result: Result<Outcome, Refusal>,
+    /// What must have happened before it may leave.
+    pub barrier: Barrier,
+}
+
+/// What must have happened to everything appended so far before an answer may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Barrier {
+    /// Handed to the kernel: deliveries and renewals, which a power cut may undo.
+    Appended,
+    /// Flushed: everything else.
+    Durable,
+}
+
+/// What was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing to tell.
+    Done,
+    /// The queue is there.
+    QueueCreated {
+        /// It was there before.
+        existed: bool,
+    },
+    /// The queue.
+    Queue(Box<QueueInfo>),
+    /// The queues.
+    Queues(Vec<QueueInfo>),
+    /// The messages are accepted.
+    Sent(Sequences),
+    /// So many messages were purged, redriven or cancelled.
+    Count(u64),
+    /// Messages handed out; empty if the wait ended.
+    Received(Vec<MessageView>),
+    /// Messages shown.
+    Peeked(Vec<MessageView>),
+    /// Settled, but for those refused, by index.
+    Settled {
+        /// Which were refused, and why.
+        refused: Vec<(u32, Refusal)>,
+    },
+    /// Locks renewed, but for those refused, by index.
+    Renewed {
+        /// How long they hold from now.
+        lock_ms: u32,
+        /// Which were refused, and why.
+        refused: Vec<(u32, Refusal)>,
+    },
+    /// A session is held; `None` if the wait ended.
+    Session(Option<SessionHold>),
+    /// The session's state; zero is none. The bytes travel beside the outcome.
+    SessionState(ContentId, Place),
+    /// The sessions' names.
+    Sessions(Vec<SessionId>),
+    /// The member is known under this slot.
+    Joined(MemberSlot),
+    /// The heartbeat counted.
+    Beat(Beat),
+    /// The members.
+    Members(Vec<MemberInfo>),
+    /// The lease is granted, renewed or changed.
+    Granted {
+        /// Under this term.
+        term: Term,
+        /// For so long, counted from when it was asked for.
+        ttl_ms: u64,
+    },
+    /// The lease is being broken, or is, after so long.
+    Breaking {
+        /// Until nobody holds it.
+        remaining_ms: u64,
+    },
+    /// The lease; `None` if nobody ever asked for it.
+    Lease(Option<Box<LeaseInfo>>),
+    /// The leases.
+    Leases(Vec<LeaseInfo>),
+}
+
+/// Numbers given to the messages of one send, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sequences {
+    /// Growing by one.
+    Run {
+        /// The first.
+        first: SequenceNumber,
+        /// How many.
+        count: u32,
+    },
+    /// Each by itself; zero for a duplicate that was dropped.
+    List(Vec<SequenceNumber>),
+}
+
+impl Sequences {
+    /// The numbers, one a message.
+    pub fn iter(&self) -> Box<dyn Iterator<Item = SequenceNumber> + '_> {
+        match self {
+            Self::Run { first, count } => {
+                let first = first.0;
+                Box::new((first..first + u64::from(*count)).map(SequenceNumber))
+            }
+            Self::List(list) => Box::new(list.iter().copied()),
+        }
+    }
+}
+
+/// A held session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionHold {
+    /// The proof.
+    pub token: SessionToken,
+    /// How long it holds.
+    pub lock_ms: u32,
+}
+
+/// What a heartbeat brought to light.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Beat {
+    /// The set is not the one agreed on: nothing was renewed, send the list.
+    pub resync: bool,
+    /// Believed held but not, with the term believed.
+    pub lost: Vec<(LeaseName, Term)>,
+    /// Somebody asks the holder to step down.
+    pub step_down: Vec<(LeaseName, Term)>,
+}
+
+/// One queue, as seen from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueInfo {
+    /// Its name.
+    pub name: QueueName,
+    /// How it behaves.
+    pub settings: QueueSettings,
+    /// When it was created.
+    pub created_at: WallTime,
+    /// What is in it.
+    pub counts: Counts,
+    /// What has passed through it.
+    pub totals: Totals,
+}
+
+/// What is in a queue now (CC-37).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Ready.
+    pub ready: u64,
+    /// Locked.
+    pub locked: u64,
+    /// Scheduled or delayed.
+    pub scheduled: u64,
+    /// Set aside by number.
+    pub deferred: u64,
+    /// Dead letters, in whatever state.
+    pub dead_letters: u64,
+    /// Bytes of all of these.
+    pub size_bytes: u64,
+}
+
+/// What has passed through a queue since it was created. What came in is what is still there and
+/// what left: `sent == live + completed + expired + purged + cancelled + forwarded`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Came in: sent, or forwarded or redriven from another queue.
+    pub sent: u64,
+    /// Duplicates dropped at the door; not in `sent`.
+    pub duplicates: u64,
+    /// Completed, or received and deleted.
+    pub completed: u64,
+    /// Dropped because their time ran out.
+    pub expired: u64,
+    /// Removed by an operator.
+    pub purged: u64,
+    /// Taken back before they were due.
+    pub cancelled: u64,
+    /// Moved to another queue.
+    pub forwarded: u64,
+    /// Moved to the dead letters; they are still live.
+    pub dead_lettered: u64,
+}
+
+/// One member, as seen from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberInfo {
+    /// Who.
+    pub id: MemberId,
+    /// Its number here.
+    pub slot: MemberSlot,
+    /// What it says of itself.
+    pub metadata: String,
+    /// When it joined.
+    pub joined_at: WallTime,
+    /// What it holds.
+    pub leases: Vec<(LeaseName, Term)>,
+}
+
+/// One lease, as seen from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseInfo {
+    /// Its name.
+    pub name: LeaseName,
+    /// In which of the five states it is.
+    pub state: LeaseState,
+    /// The newest term.
+    pub term: Term,
+    /// The id it is held under, if it is.
+    pub id: Option<LeaseId>,
+    /// The member that holds it, if one does.
+    pub holder: Option<MemberId>,
+    /// What the holder says of itself.
+    pub metadata: String,
+    /// Its duration.
+    pub ttl_ms: u64,
+    /// How long it still holds.
+    pub remaining_ms: u64,
+    /// When the newest term began.
+    pub granted_at: WallTime,
+    /// Grows with every visible change, for [`crate::command::Command::WatchLease`].
+    pub version: u64,
+    /// Somebody asked the holder to step down.
+    pub step_down_asked: bool,
+    /// Who waits, next first.
+    pub waiting: Vec<MemberId>,
+}
+
+/// The five states of requirements §1.5.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseState {
+    /// Nobody holds it.
+    Available,
+    /// Somebody does.
+    Leased,
+    /// The time ran out; nobody has taken it since.
+    Expired,
+    /// It ends soon and cannot be renewed.
+    Breaking,
+    /// It was broken; nobody has taken it since.
+    Broken,
+}

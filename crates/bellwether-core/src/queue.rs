@@ -1,0 +1,226 @@
+//! One queue: its messages, its dead letters, its sessions, and what waits for them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::command::ReceiveMode;
+use crate::fixed::FixedMap;
+use crate::message::{Message, State};
+use crate::name::{
+    MemberSlot, Part, QueueId, QueueName, RequestNumber, SequenceNumber, SessionId, Ticket,
+};
+use crate::outcome::{Counts, QueueInfo, Totals};
+use crate::ready::{LaneId, Ready};
+use crate::session::Sessions;
+use crate::settings::QueueSettings;
+use crate::table::Table;
+use crate::time::{BootTime, WallTime};
+
+/// One queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Queue {
+    pub(crate) id: QueueId,
+    pub(crate) name: QueueName,
+    pub(crate) settings: QueueSettings,
+    pub(crate) created_at: WallTime,
+    /// The last number given out.
+    pub(crate) last: SequenceNumber,
+    pub(crate) main: Shelf,
+    pub(crate) dead: Shelf,
+    pub(crate) sessions: Sessions,
+    pub(crate) seen: Seen,
+    pub(crate) totals: Totals,
+    /// `totals` counts up to this frame.
+    pub(crate) totals_as_of: u64,
+    /// Bytes of all contents, messages and dead letters and session states together.
+    pub(crate) size_bytes: u64,
+    /// Those who wait for a session, in order.
+    pub(crate) accepts: BTreeMap<Ticket, AcceptDemand>,
+    /// When it was last used, for `delete_idle_ms`.
+    pub(crate) used_at: BootTime,
+}
+
+/// One half of a queue.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shelf {
+    pub(crate) messages: Table<Message>,
+    pub(crate) ready: Ready,
+    /// Those who wait for messages, in order.
+    pub(crate) demands: BTreeMap<(LaneId, Ticket), Demand>,
+    pub(crate) tally: Tally,
+}
+
+/// How many messages of a shelf are in which state.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) ready: u64,
+    pub(crate) locked: u64,
+    pub(crate) scheduled: u64,
+    pub(crate) deferred: u64,
+}
+
+impl Tally {
+    pub(crate) fn of(&mut self, state: &State) -> &mut u64 {
+        match state {
+            State::Ready => &mut self.ready,
+            State::Locked(_) => &mut self.locked,
+            State::Scheduled { .. } | State::Delayed { .. } => &mut self.scheduled,
+            State::Deferred => &mut self.deferred,
+        }
+    }
+}
+
+/// A waiting receive. Never journaled: whoever waits asks again after a restart.
+#[derive(Clone, Debug)]
+pub(crate) struct Demand {
+    pub(crate) member: MemberSlot,
+    pub(crate) number: RequestNumber,
+    pub(crate) max: u32,
+    pub(crate) mode: ReceiveMode,
+    pub(crate) lock_ms: u32,
+    pub(crate) until: BootTime,
+}
+
+/// A waiting wish for a session.
+#[derive(Clone, Debug)]
+pub(crate) struct AcceptDemand {
+    pub(crate) member: MemberSlot,
+    pub(crate) number: RequestNumber,
+    pub(crate) session: Option<SessionId>,
+    pub(crate) until: BootTime,
+}
+
+impl Queue {
+    pub(crate) fn new(
+        id: QueueId,
+        name: QueueName,
+        settings: QueueSettings,
+        created_at: WallTime,
+        used_at: BootTime,
+    ) -> Self {
+        Self {
+            id,
+            name,
+            settings,
+            created_at,
+            last: SequenceNumber(0),
+            main: Shelf::default(),
+            dead: Shelf::default(),
+            sessions: Sessions::default(),
+            seen: Seen::default(),
+            totals: Totals::default(),
+            totals_as_of: 0,
+            size_bytes: 0,
+            accepts: BTreeMap::new(),
+            used_at,
+        }
+    }
+
+    pub(crate) fn shelf(&self, part: Part) -> &Shelf {
+        match part {
+            Part::Main => &self.main,
+            Part::Dead => &self.dead,
+        }
+    }
+
+    pub(crate) fn shelf_mut(&mut self, part: Part) -> &mut Shelf {
+        match part {
+            Part::Main => &mut self.main,
+            Part::Dead => &mut self.dead,
+        }
+    }
+
+    /// The lane a message waits in: its session's, or the common one. Dead letters, and messages
+    /// that name a session in a queue without sessions, are given out one by one.
+    pub(crate) fn lane(&self, part: Part, message: &Message) -> LaneId {
+        if self.settings.sessions && part == Part::Main { message.session } else { 0 }
+    }
+
+    pub(crate) fn next_sequence(&self) -> SequenceNumber {
+        SequenceNumber(self.last.0 + 1)
+    }
+
+    /// How many messages there are, dead letters included.
+    pub(crate) fn len(&self) -> u64 {
+        (self.main.messages.len() + self.dead.messages.len()) as u64
+    }
+
+    pub(crate) fn info(&self) -> QueueInfo {
+        let tally = self.main.tally;
+        QueueInfo {
+            name: self.name.clone(),
+            settings: self.settings.clone(),
+            created_at: self.created_at,
+            counts: Counts {
+                ready: tally.ready,
+                locked: tally.locked,
+                scheduled: tally.scheduled,
+                deferred: tally.deferred,
+                dead_letters: self.dead.messages.len() as u64,
+                size_bytes: self.size_bytes,
+            },
+            totals: self.totals,
+        }
+    }
+
+    /// Looks again whether a session is free; call after anything that may have changed it.
+    pub(crate) fn refresh_session(&mut self, lane: LaneId) {
+        let first = if self.settings.sessions { self.first_ready(lane) } else { None };
+        self.sessions.refresh(lane, first);
+    }
+
+    /// The first message of a lane that is really there and ready; drops names of those that left.
+    pub(crate) fn first_ready(&mut self, lane: LaneId) -> Option<u64> {
+        loop {
+            let sequence = self.main.ready.first(lane)?;
+            match self.main.messages.get(sequence) {
+                Some(message) if message.standing.state == State::Ready => return Some(sequence),
+                _ => self.main.ready.pop(lane),
+            };
+        }
+    }
+}
+
+/// Message ids seen lately (CC-44).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    when: FixedMap<u128, WallTime>,
+    order: VecDeque<(WallTime, u128)>,
+}
+
+impl Seen {
+    /// Whether an id was seen within the window before `now`.
+    pub(crate) fn contains(&self, id_hash: u128, now: WallTime, window_ms: u64) -> bool {
+        self.when.get(&id_hash).is_some_and(|at| at.plus_ms(window_ms) > now)
+    }
+
+    /// An id was seen.
+    pub(crate) fn insert(&mut self, id_hash: u128, at: WallTime) {
+        if self.when.insert(id_hash, at) != Some(at) {
+            self.order.push_back((at, id_hash));
+        }
+    }
+
+    /// Forgets ids older than the window, at most `max` of them.
+    pub(crate) fn forget(&mut self, now: WallTime, window_ms: u64, max: usize) {
+        for _ in 0..max {
+            let Some((at, id_hash)) = self.order.front().copied() else { return };
+            if at.plus_ms(window_ms) > now {
+                return;
+            }
+            self.order.pop_front();
+            // Seen again since: the younger entry stands further back.
+            if self.when.get(&id_hash) == Some(&at) {
+                self.when.remove(&id_hash);
+            }
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Entries from the `index`-th on, oldest first.
+    pub(crate) fn from(&self, index: usize) -> impl Iterator<Item = &(WallTime, u128)> {
+        self.order.range(index.min(self.order.len())..)
+    }
+}

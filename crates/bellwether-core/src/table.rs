@@ -1,0 +1,203 @@
+//! A table from growing numbers to small records.
+//!
+//! Numbers come in order and mostly leave in order, so records sit side by side in pages and a
+//! page goes when its last record does. A page that has become sparse is packed, so that one
+//! forgotten record never holds the memory of a full page.
+
+use std::collections::BTreeMap;
+
+const PAGE: u64 = 512;
+/// A packed page is spread out again above this fill; a spread page is packed below an eighth of
+/// it. The gap between the two keeps a page from flapping.
+const DENSE_MIN: usize = PAGE as usize / 4;
+const SPARSE_MAX: usize = DENSE_MIN / 4;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct Table<T> {
+    pages: BTreeMap<u64, Page<T>>,
+    len: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Page<T> {
+    Dense { slots: Box<[Option<T>]>, live: usize },
+    Sparse(Vec<(u64, T)>),
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self { pages: BTreeMap::new(), len: 0 }
+    }
+}
+
+impl<T: Copy> Table<T> {
+    /// How many records there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The record under `key`.
+    pub(crate) fn get(&self, key: u64) -> Option<&T> {
+        self.pages.get(&(key / PAGE))?.get(key)
+    }
+
+    /// The record under `key`, to change it.
+    pub(crate) fn get_mut(&mut self, key: u64) -> Option<&mut T> {
+        self.pages.get_mut(&(key / PAGE))?.get_mut(key)
+    }
+
+    /// Puts a record under `key`; returns the one that was there.
+    pub(crate) fn insert(&mut self, key: u64, value: T) -> Option<T> {
+        let page = self.pages.entry(key / PAGE).or_insert_with(|| Page::Sparse(Vec::new()));
+        let old = page.insert(key, value);
+        self.len += usize::from(old.is_none());
+        old
+    }
+
+    /// Takes the record under `key` away.
+    pub(crate) fn remove(&mut self, key: u64) -> Option<T> {
+        let page = self.pages.get_mut(&(key / PAGE))?;
+        let old = page.remove(key)?;
+        self.len -= 1;
+        if page.is_empty() {
+            self.pages.remove(&(key / PAGE));
+        }
+        Some(old)
+    }
+
+    /// The records from `key` on, by number.
+    pub(crate) fn range(&self, key: u64) -> impl Iterator<Item = (u64, &T)> {
+        self.pages
+            .range(key / PAGE..)
+            .flat_map(|(number, page)| page.iter(number * PAGE))
+            .skip_while(move |(found, _)| *found < key)
+    }
+}
+
+impl<T: Copy> Page<T> {
+    fn get(&self, key: u64) -> Option<&T> {
+        match self {
+            Self::Dense { slots, .. } => slots[(key % PAGE) as usize].as_ref(),
+            Self::Sparse(list) => {
+                list.binary_search_by_key(&key, |(k, _)| *k).ok().map(|i| &list[i].1)
+            }
+        }
+    }
+
+    fn get_mut(&mut self, key: u64) -> Option<&mut T> {
+        match self {
+            Self::Dense { slots, .. } => slots[(key % PAGE) as usize].as_mut(),
+            Self::Sparse(list) => {
+                list.binary_search_by_key(&key, |(k, _)| *k).ok().map(|i| &mut list[i].1)
+            }
+        }
+    }
+
+    fn insert(&mut self, key: u64, value: T) -> Option<T> {
+        match self {
+            Self::Dense { slots, live } => {
+                let old = slots[(key % PAGE) as usize].replace(value);
+                *live += usize::from(old.is_none());
+                old
+            }
+            Self::Sparse(list) => {
+                // Numbers come in order: the end is where a new one nearly always belongs.
+                if list.last().is_none_or(|(last, _)| *last < key) {
+                    list.push((key, value));
+                } else {
+                    match list.binary_search_by_key(&key, |(k, _)| *k) {
+                        Ok(i) => return Some(std::mem::replace(&mut list[i].1, value)),
+                        Err(i) => list.insert(i, (key, value)),
+                    }
+                }
+                if list.len() > DENSE_MIN {
+                    let mut slots = vec![None; PAGE as usize].into_boxed_slice();
+                    for (k, v) in &*list {
+                        slots[(k % PAGE) as usize] = Some(*v);
+                    }
+                    *self = Self::Dense { slots, live: DENSE_MIN + 1 };
+                }
+                None
+            }
+        }
+    }
+
+    fn remove(&mut self, key: u64) -> Option<T> {
+        match self {
+            Self::Dense { slots, live } => {
+                let old = slots[(key % PAGE) as usize].take()?;
+                *live -= 1;
+                if *live <= SPARSE_MAX {
+                    let base = key - key % PAGE;
+                    let list = slots
+                        .iter()
+                        .enumerate()
+                        .filter_map(|(i, slot)| slot.map(|value| (base + i as u64, value)))
+                        .collect();
+                    *self = Self::Sparse(list);
+                }
+                Some(old)
+            }
+            Self::Sparse(list) => {
+                let i = list.binary_search_by_key(&key, |(k, _)| *k).ok()?;
+                let old = list.remove(i).1;
+                // What a burst left behind must not keep a burst's memory.
+                if list.capacity() > 4 * list.len().max(4) {
+                    list.shrink_to(2 * list.len());
+                }
+                Some(old)
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Dense { live, .. } => *live == 0,
+            Self::Sparse(list) => list.is_empty(),
+        }
+    }
+
+    fn iter(&self, base: u64) -> Box<dyn Iterator<Item = (u64, &T)> + '_> {
+        match self {
+            Self::Dense { slots, .. } => {
+                Box::new(slots.iter().enumerate().filter_map(move |(i, slot)| {
+                    slot.as_ref().map(|value| (base + i as u64, value))
+                }))
+            }
+            Self::Sparse(list) => Box::new(list.iter().map(|(k, v)| (*k, v))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against an ordered map, through filling, draining in order, and leaving stragglers.
+    #[test]
+    fn behaves_like_an_ordered_map() {
+        let mut table = Table::default();
+        let mut model = BTreeMap::new();
+        let mut x = 1u64;
+        let mut next = 0;
+        for step in 0..200_000u64 {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let filling = (step / 20_000) % 2 == 0;
+            if filling == (x >> 60 != 0) {
+                next += 1 + u64::from(x >> 63 != 0 && step % 97 == 0) * 2000;
+                assert_eq!(table.insert(next, step), model.insert(next, step));
+            } else if let Some(key) = model.range((x >> 20) % (next + 1)..).next().map(|e| *e.0) {
+                assert_eq!(table.remove(key), model.remove(&key));
+            }
+            assert_eq!(table.len(), model.len());
+        }
+        for key in 0..=next {
+            assert_eq!(table.get(key), model.get(&key));
+        }
+        let from = next / 2;
+        assert!(
+            table.range(from).map(|(k, v)| (k, *v)).eq(model.range(from..).map(|(k, v)| (*k, *v)))
+        );
+    }
+}

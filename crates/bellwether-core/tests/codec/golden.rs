@@ -1,0 +1,331 @@
+//! Journals of today, for the programs of tomorrow.
+//!
+//! Never change a line of bytes here: it is in somebody's journal. What is new gets a new line.
+
+use super::random::Random;
+use super::{Coded, WRITTEN_AT, assert_same, bytes_of};
+use bellwether_core::change::{self, Change, Departure, KeptOutcome};
+use bellwether_core::codec::Reader;
+use bellwether_core::command::LeaseKind;
+use bellwether_core::content::{ContentId, Place};
+use bellwether_core::error::Refusal;
+use bellwether_core::lease::{self, Lease};
+use bellwether_core::message::{Lock, Message, Reason, Standing, State};
+use bellwether_core::name::{
+    At, DeliveryNumber, Incarnation, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, Part,
+    QueueId, QueueName, RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
+};
+use bellwether_core::outcome::{Beat, Outcome, Sequences, SessionHold, Totals};
+use bellwether_core::settings::{Durability, QueueSettings, Status};
+use bellwether_core::time::{BootTime, WallTime};
+
+const NINE: WallTime = WallTime(1_767_258_000_000);
+const TEN: WallTime = WallTime(1_767_261_600_000);
+const AT: At = At { queue: QueueId(7), part: Part::Main, sequence: SequenceNumber(300) };
+const DEAD_AT: At = At { queue: QueueId(7), part: Part::Dead, sequence: SequenceNumber(300) };
+const ID: u128 = 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff;
+const LOCK: Lock = Lock {
+    until: BootTime(0),
+    lock_ms: 60_000,
+    member: MemberSlot(2),
+    incarnation: Incarnation(3),
+    deferred: true,
+};
+const MESSAGE: Message = Message {
+    content: ContentId(1000),
+    enqueued_at: NINE,
+    expires_at: WallTime::NEVER,
+    origin: AT.sequence,
+    session: 0,
+    source: QueueId(0),
+    standing: Standing::new(State::Ready),
+};
+const STANDING: Standing = Standing {
+    state: State::Ready,
+    number: DeliveryNumber(5),
+    deliveries: 4,
+    failures: 1,
+    crashes: 3,
+    releases: 2,
+    reason: Reason::TtlExpired,
+    hops: 6,
+    overlay: ContentId(1001),
+};
+
+fn queue_name() -> QueueName {
+    QueueName::new("Orders").unwrap()
+}
+
+fn lease_name() -> LeaseName {
+    LeaseName::new("nightly").unwrap()
+}
+
+fn session() -> SessionId {
+    SessionId::new("böb").unwrap()
+}
+
+fn queue(settings: QueueSettings) -> Change {
+    let settings = Box::new(settings);
+    Change::Queue { id: QueueId(7), name: queue_name(), settings, created_at: NINE }
+}
+
+fn standing(state: State) -> Change {
+    Change::Standing { at: AT, standing: Standing { state, ..STANDING } }
+}
+
+fn kept(outcome: KeptOutcome) -> Change {
+    Change::Kept {
+        member: MemberSlot(2),
+        number: RequestNumber(40),
+        answered_below: RequestNumber(38),
+        outcome,
+    }
+}
+
+fn plain(outcome: Outcome) -> Change {
+    kept(KeptOutcome::Plain(outcome))
+}
+
+fn held(hold: lease::Hold) -> Change {
+    let lease = Lease {
+        term: Term(12),
+        hold,
+        kind: LeaseKind::Bound,
+        ttl_ms: 15_000,
+        member: MemberSlot(2),
+        metadata: "host a".into(),
+        granted_at: NINE,
+        version: 44,
+        step_down_asked: true,
+    };
+    Change::Lease { name: lease_name(), lease: Box::new(lease) }
+}
+
+/// The variant's place in the table of [`super::tables`].
+fn variant_of(change: &Change) -> usize {
+    match change {
+        Change::Opened { .. } => 0,
+        Change::Queue { .. } => 1,
+        Change::QueueGone { .. } => 2,
+        Change::QueueTotals { .. } => 3,
+        Change::Content { .. } => 4,
+        Change::ContentAt { .. } => 5,
+        Change::Message { .. } => 6,
+        Change::Standing { .. } => 7,
+        Change::Gone { .. } => 8,
+        Change::Duplicate { .. } => 9,
+        Change::Seen { .. } => 10,
+        Change::Session { .. } => 11,
+        Change::Member { .. } => 12,
+        Change::MemberGone { .. } => 13,
+        Change::Kept { .. } => 14,
+        Change::Lease { .. } => 15,
+    }
+}
+
+fn queues() -> Vec<(Change, &'static str)> {
+    let rich = QueueSettings {
+        ttl_ms: Some(3_600_000),
+        dead_letter_expired: true,
+        duplicate_window_ms: Some(600_000),
+        sessions: true,
+        forward_to: Some(QueueName::new("b").unwrap()),
+        forward_dead_letters_to: Some(QueueName::new("c").unwrap()),
+        delete_idle_ms: Some(300_000),
+        status: Status::SendDisabled,
+        durability: Durability::Relaxed,
+        ..QueueSettings::default()
+    };
+    let totals = Totals {
+        sent: 1,
+        duplicates: 2,
+        completed: 3,
+        expired: 4,
+        purged: 5,
+        cancelled: 6,
+        forwarded: 7,
+        dead_lettered: 8,
+    };
+    vec![
+        (Change::Opened { incarnation: Incarnation(3) }, "0103"),
+        (
+            queue(QueueSettings::default()),
+            "0207064f7264657273e0d4030a000000000000000180808080c00280808004018095a4c6b733",
+        ),
+        (
+            queue(rich),
+            "0207064f7264657273e0d4030a0180dddb010101c0cf240101016201016301e0a7120280808080c00280808004028095a4c6b733",
+        ),
+        (Change::QueueGone { id: QueueId(7) }, "0307"),
+        (
+            Change::QueueTotals { id: QueueId(7), as_of: 99, next: AT.sequence, totals },
+            "040763ac020102030405060708",
+        ),
+    ]
+}
+
+fn messages() -> Vec<(Change, &'static str)> {
+    let rich = Message {
+        expires_at: TEN,
+        origin: SequenceNumber(20),
+        source: QueueId(9),
+        standing: Standing { state: State::Locked(LOCK), ..STANDING },
+        ..MESSAGE
+    };
+    let place = Place { unit: 2, offset: 4096, len: 1500 };
+    vec![
+        (Change::Content { id: ContentId(1000), index: 0, len: 1500 }, "05e807dc0b"),
+        (Change::ContentAt { id: ContentId(1000), place }, "06e807028020dc0b"),
+        (
+            Change::Message { at: AT, message: MESSAGE, session: None, arrived: true },
+            "074007ac02e8078095a4c6b73301",
+        ),
+        (
+            Change::Message {
+                at: DEAD_AT,
+                message: rich,
+                session: Some(session()),
+                arrived: false,
+            },
+            "073f07ac02e8078095a4c6b73380f2ffc7b733140904e0d40302030105040103020406e9070462c3b662",
+        ),
+        (standing(State::Ready), "080701ac020105040103020406e907"),
+        (standing(State::Scheduled { due: TEN }), "080701ac020280f2ffc7b73305040103020406e907"),
+        (standing(State::Delayed { due: TEN }), "080701ac020380f2ffc7b73305040103020406e907"),
+        (standing(State::Locked(LOCK)), "080701ac0204e0d40302030105040103020406e907"),
+        (standing(State::Deferred), "080701ac020505040103020406e907"),
+        (Change::Gone { at: AT, why: Departure::Completed }, "090701ac0201"),
+        (Change::Gone { at: DEAD_AT, why: Departure::Expired }, "090702ac0202"),
+        (Change::Gone { at: AT, why: Departure::Purged }, "090701ac0203"),
+        (Change::Gone { at: AT, why: Departure::Cancelled }, "090701ac0204"),
+        (Change::Gone { at: AT, why: Departure::Forwarded }, "090701ac0205"),
+        (Change::Gone { at: AT, why: Departure::DeadLettered }, "090701ac0206"),
+        (Change::Gone { at: AT, why: Departure::Moved }, "090701ac0207"),
+        (Change::Duplicate { queue: QueueId(7) }, "0a07"),
+        (
+            Change::Seen { queue: QueueId(7), id_hash: ID, at: NINE },
+            "0b07ffeeddccbbaa998877665544332211008095a4c6b733",
+        ),
+    ]
+}
+
+fn sessions_and_members() -> Vec<(Change, &'static str)> {
+    let hold = change::Hold { member: MemberSlot(2), lock_ms: 60_000, incarnation: Incarnation(3) };
+    let session_change = |hold| Change::Session {
+        queue: QueueId(7),
+        session: session(),
+        number: DeliveryNumber(5),
+        hold,
+        state: ContentId(1001),
+    };
+    vec![
+        (session_change(Some(hold)), "0c070462c3b662050102e0d40303e907"),
+        (session_change(None), "0c070462c3b6620500e907"),
+        (
+            Change::Member {
+                slot: MemberSlot(2),
+                id: MemberId(ID),
+                metadata: "host a".into(),
+                ttl_ms: 10_000,
+                joined_at: NINE,
+            },
+            "0d02ffeeddccbbaa9988776655443322110006686f73742061904e8095a4c6b733",
+        ),
+        (Change::MemberGone { slot: MemberSlot(2), forgotten: true }, "0e0201"),
+    ]
+}
+
+fn outcomes() -> Vec<(Change, &'static str)> {
+    let token =
+        LockToken { sequence: AT.sequence, number: DeliveryNumber(5), incarnation: Incarnation(3) };
+    let session =
+        SessionToken { session: session(), number: token.number, incarnation: token.incarnation };
+    let run = Sequences::Run { first: AT.sequence, count: 3 };
+    let list = Sequences::List(vec![AT.sequence, SequenceNumber(0)]);
+    let refused = vec![(1, Refusal::LockLost(AT.sequence))];
+    let beat = Beat { resync: false, lost: vec![(lease_name(), Term(12))], step_down: vec![] };
+    vec![
+        (
+            kept(KeptOutcome::Deliveries {
+                queue: QueueId(7),
+                part: Part::Dead,
+                tokens: vec![token],
+            }),
+            "0f02282602070201ac020503",
+        ),
+        (plain(Outcome::Done), "0f0228260101"),
+        (plain(Outcome::QueueCreated { existed: true }), "0f022826010201"),
+        (plain(Outcome::Sent(run)), "0f022826010501ac0203"),
+        (plain(Outcome::Sent(list)), "0f02282601050202ac0200"),
+        (plain(Outcome::Count(300)), "0f0228260106ac02"),
+        (plain(Outcome::Settled { refused: refused.clone() }), "0f022826010901010eac02"),
+        (plain(Outcome::Renewed { lock_ms: 60_000, refused }), "0f022826010ae0d40301010eac02"),
+        (
+            plain(Outcome::Session(Some(SessionHold { token: session, lock_ms: 60_000 }))),
+            "0f022826010b010462c3b6620503e0d403",
+        ),
+        (plain(Outcome::Joined(MemberSlot(2))), "0f022826010e02"),
+        (plain(Outcome::Beat(beat)), "0f022826010f0001076e696768746c790c00"),
+        (plain(Outcome::Granted { term: Term(12), ttl_ms: 15_000 }), "0f02282601110c9875"),
+        (plain(Outcome::Breaking { remaining_ms: 5_000 }), "0f02282601128827"),
+    ]
+}
+
+fn leases() -> Vec<(Change, &'static str)> {
+    let id = LeaseId(ID);
+    vec![
+        (held(lease::Hold::Free), "10076e696768746c790c010198750206686f737420618095a4c6b7332c01"),
+        (
+            held(lease::Hold::Held { id, renewed_at: WRITTEN_AT }),
+            "10076e696768746c790c02ffeeddccbbaa998877665544332211000198750206686f737420618095a4c6b7332c01",
+        ),
+        (
+            held(lease::Hold::Broken { id, until: WRITTEN_AT.plus_ms(5_000) }),
+            "10076e696768746c790c03ffeeddccbbaa9988776655443322110088270198750206686f737420618095a4c6b7332c01",
+        ),
+    ]
+}
+
+fn all() -> Vec<(Change, &'static str)> {
+    [queues(), messages(), sessions_and_members(), outcomes(), leases()].concat()
+}
+
+fn hex_digit(value: u8) -> char {
+    char::from_digit(value.into(), 16).unwrap()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(hex_digit).collect()
+}
+
+fn from_hex(hex: &str) -> Vec<u8> {
+    let digit = |digit: u8| char::from(digit).to_digit(16).unwrap() as u8;
+    hex.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
+}
+
+#[test]
+fn todays_bytes_are_written() {
+    for (change, wanted) in all() {
+        assert_eq!(hex(&bytes_of(&change)), wanted, "{change:?}");
+    }
+}
+
+#[test]
+fn todays_bytes_are_read() {
+    for (change, bytes) in all() {
+        let bytes = from_hex(bytes);
+        let mut reader = Reader::new(&bytes);
+        let read = Change::decode(&mut reader).unwrap();
+        assert_same(&read, &change.once_read());
+        assert_eq!(reader.finish(), Ok(()));
+    }
+}
+
+#[test]
+fn every_variant_has_an_example() {
+    let examples = all();
+    for variant in 0..Change::VARIANTS {
+        let has_example = examples.iter().any(|(change, _)| variant_of(change) == variant);
+        assert!(has_example, "variant {variant} has no example");
+    }
+}

@@ -1,0 +1,271 @@
+//! Random values of every struct and enum.
+//!
+//! The tables name every variant and field once more: one that is added to a type and not here
+//! does not compile.
+
+use super::random::{Random, Rng};
+use bellwether_core::change::{self, Change, Departure, KeptOutcome};
+use bellwether_core::command::{
+    Acquire, Command, Disposition, HeldSet, LeaseKind, NewContent, Receive, ReceiveMode, Request,
+    Settlement,
+};
+use bellwether_core::error::{LeaseRefusal, Operation, Refusal};
+use bellwether_core::lease::{self, Lease};
+use bellwether_core::message::{Lock, Message, MessageView, NewMessage, Reason, State};
+use bellwether_core::name::{At, LockToken, Part, QueuePath, SessionToken};
+use bellwether_core::outcome::{
+    Beat, Counts, LeaseInfo, LeaseState, MemberInfo, Outcome, QueueInfo, SessionHold, Totals,
+};
+use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, Status};
+
+macro_rules! random_struct {
+    ($name:ty { $($field:ident),+ $(,)? }) => {
+        impl Random for $name {
+            fn variant(_: usize, rng: &mut Rng) -> Self {
+                Self { $($field: Random::random(rng)),+ }
+            }
+        }
+    };
+}
+
+macro_rules! random_enum {
+    ($name:ty {
+        $($variant:ident $({ $($field:ident),+ $(,)? })? $(( $($inner:ident),+ ))?),+ $(,)?
+    }) => {
+        impl Random for $name {
+            const VARIANTS: usize = [$(stringify!($variant)),+].len();
+
+            fn variant(variant: usize, rng: &mut Rng) -> Self {
+                // Whatever is missing in the table is missing in this match.
+                let _ = |value: &Self| match value {
+                    $(Self::$variant { .. } => {})+
+                };
+                let makers: [fn(&mut Rng) -> Self; Self::VARIANTS] = [$(|_rng| {
+                    $($(let $field = Random::random(_rng);)+)?
+                    $($(let $inner = Random::random(_rng);)+)?
+                    Self::$variant $({ $($field),+ })? $(( $($inner),+ ))?
+                }),+];
+                makers[variant](rng)
+            }
+        }
+    };
+}
+
+random_enum!(Change {
+    Opened { incarnation },
+    Queue { id, name, settings, created_at },
+    QueueGone { id },
+    QueueTotals { id, as_of, next, totals },
+    Content { id, index, len },
+    ContentAt { id, place },
+    Message { at, message, session, arrived },
+    Standing { at, standing },
+    Gone { at, why },
+    Duplicate { queue },
+    Seen { queue, id_hash, at },
+    Session { queue, session, number, hold, state },
+    Member { slot, id, metadata, ttl_ms, joined_at },
+    MemberGone { slot, forgotten },
+    Kept { member, number, answered_below, outcome },
+    Lease { name, lease },
+});
+random_struct!(change::Hold { member, lock_ms, incarnation });
+random_enum!(Departure { Completed, Expired, Purged, Cancelled, Forwarded, DeadLettered, Moved });
+random_enum!(KeptOutcome { Plain(outcome), Deliveries { queue, part, tokens } });
+
+random_struct!(Lease {
+    term,
+    hold,
+    kind,
+    ttl_ms,
+    member,
+    metadata,
+    granted_at,
+    version,
+    step_down_asked,
+});
+random_enum!(lease::Hold { Free, Held { id, renewed_at }, Broken { id, until } });
+
+random_struct!(LockToken { sequence, number, incarnation });
+random_struct!(SessionToken { session, number, incarnation });
+random_struct!(At { queue, part, sequence });
+random_struct!(QueuePath { queue, part });
+random_enum!(Part { Main, Dead });
+
+random_struct!(Message { content, enqueued_at, expires_at, origin, session, source, standing });
+random_enum!(State { Ready, Scheduled { due }, Delayed { due }, Locked(lock), Deferred });
+random_struct!(Lock { until, lock_ms, member, incarnation, deferred });
+random_enum!(Reason {
+    None,
+    Application,
+    MaxDeliveryCountExceeded,
+    TtlExpired,
+    MaxTransferHopCountExceeded,
+    ForwardTargetUnavailable,
+    SessionIdIsNull,
+});
+random_struct!(NewMessage { content_bytes, id_hash, session, ttl_ms, due });
+random_struct!(MessageView { sequence, message, session, places });
+
+random_struct!(QueueSettings {
+    lock_ms,
+    deliveries_max,
+    ttl_ms,
+    dead_letter_expired,
+    duplicate_window_ms,
+    sessions,
+    forward_to,
+    forward_dead_letters_to,
+    delete_idle_ms,
+    status,
+    size_bytes_max,
+    message_bytes_max,
+    durability,
+});
+random_struct!(SettingsPatch {
+    lock_ms,
+    deliveries_max,
+    ttl_ms,
+    dead_letter_expired,
+    duplicate_window_ms,
+    forward_to,
+    forward_dead_letters_to,
+    delete_idle_ms,
+    status,
+    size_bytes_max,
+    message_bytes_max,
+    durability,
+});
+random_enum!(Status { Active, SendDisabled, ReceiveDisabled, Disabled });
+random_enum!(Durability { Flushed, Relaxed });
+
+random_enum!(Refusal {
+    QueueNotFound(queue),
+    QueueDisabled { queue, operation },
+    QueueFull { queue, size_bytes_max },
+    Busy { retry_after_ms },
+    DiskFull,
+    InvalidName { what, why },
+    InvalidValue { what, why },
+    TooLarge { what, bytes, bytes_max },
+    TooMany { what, max },
+    SessionRequired(queue),
+    SessionNotSupported(queue),
+    SessionLocked(session),
+    SessionLost(session),
+    LockLost(sequence),
+    MessageNotFound(sequence),
+    MemberGone,
+    Lease(refusal),
+});
+random_enum!(Operation { Send, Receive });
+random_enum!(LeaseRefusal {
+    Held { lease, term },
+    Breaking(lease),
+    Broken(lease),
+    BreakingCannotChange(lease),
+    IdMismatch(lease),
+    NotPresent(lease),
+    TermOver { lease, term },
+    NotGranted(lease),
+});
+
+random_enum!(Outcome {
+    Done,
+    QueueCreated { existed },
+    Queue(info),
+    Queues(infos),
+    Sent(sequences),
+    Count(count),
+    Received(views),
+    Peeked(views),
+    Settled { refused },
+    Renewed { lock_ms, refused },
+    Session(hold),
+    SessionState(content, place),
+    Sessions(sessions),
+    Joined(slot),
+    Beat(beat),
+    Members(members),
+    Granted { term, ttl_ms },
+    Breaking { remaining_ms },
+    Lease(info),
+    Leases(infos),
+});
+random_struct!(SessionHold { token, lock_ms });
+random_struct!(Beat { resync, lost, step_down });
+random_struct!(QueueInfo { name, settings, created_at, counts, totals });
+random_struct!(Counts { ready, locked, scheduled, deferred, dead_letters, size_bytes });
+random_struct!(Totals {
+    sent,
+    duplicates,
+    completed,
+    expired,
+    purged,
+    cancelled,
+    forwarded,
+    dead_lettered,
+});
+random_struct!(MemberInfo { id, slot, metadata, joined_at, leases });
+random_struct!(LeaseInfo {
+    name,
+    state,
+    term,
+    id,
+    holder,
+    metadata,
+    ttl_ms,
+    remaining_ms,
+    granted_at,
+    version,
+    step_down_asked,
+    waiting,
+});
+random_enum!(LeaseState { Available, Leased, Expired, Breaking, Broken });
+
+random_struct!(Request { member, number, answered_below, command });
+random_enum!(Command {
+    CreateQueue { queue, settings },
+    UpdateQueue { queue, patch },
+    DeleteQueue { queue },
+    Purge { from, before, max },
+    DescribeQueue { queue },
+    ListQueues { after, max },
+    Send { queue, messages },
+    Cancel { queue, sequences },
+    Receive(receive),
+    ReceiveDeferred { from, session, sequences, mode },
+    Peek { from, sequence, max, session },
+    Settle { from, settlements },
+    RenewLocks { from, tokens, lock_ms },
+    Redrive { queue, to, sequences, max },
+    AcceptSession { queue, session, wait_ms },
+    RenewSession { queue, token },
+    CloseSession { queue, token },
+    SetSessionState { queue, token, state },
+    GetSessionState { queue, token },
+    ListSessions { queue, after, max },
+    Join { id, metadata, ttl_ms },
+    Heartbeat { held },
+    Leave,
+    ListMembers,
+    Acquire(acquire),
+    RenewLease { lease, id },
+    ChangeLease { lease, id, to },
+    ReleaseLease { lease, id, successor },
+    BreakLease { lease, period_ms },
+    TouchLease { lease },
+    AskStepDown { lease },
+    DescribeLease { lease },
+    WatchLease { lease, seen, wait_ms },
+    ListLeases { after, max },
+    Tick,
+});
+random_struct!(Receive { from, session, max, mode, wait_ms, lock_ms });
+random_enum!(ReceiveMode { PeekLock, ReceiveAndDelete });
+random_struct!(Settlement { token, disposition, overlay });
+random_struct!(NewContent { index, bytes });
+random_enum!(Disposition { Complete, Abandon { delay_ms }, Release, Defer, DeadLetter });
+random_struct!(Acquire { lease, id, kind, ttl_ms, metadata, wait_ms, priority });
+random_enum!(LeaseKind { Bound, Standing });
+random_enum!(HeldSet { Same { count, digest }, List(leases) });

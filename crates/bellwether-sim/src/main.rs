@@ -1,0 +1,2 @@
+//! The world.
+fn main() {}

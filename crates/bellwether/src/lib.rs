@@ -1,0 +1,2 @@
+//! The library.
+pub mod journal;

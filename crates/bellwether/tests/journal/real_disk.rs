@@ -1,0 +1,78 @@
+//! The same on the disk of this machine.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bellwether::journal::file::{FileJournal, FileOptions, RealDisk, State, check};
+use bellwether::journal::{Journal as _, JournalFault};
+
+use crate::world::{Recovered, payload, run_jobs, tiny};
+
+struct TempDir(PathBuf);
+
+impl TempDir {
+    fn new(name: &str) -> Self {
+        let name = format!("bellwether-journal-{name}-{}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_store_on_a_real_disk_survives_being_closed_and_killed() {
+    let dir = TempDir::new("smoke");
+    let dir = dir.0.join("deeper");
+    let disk = Arc::new(RealDisk);
+    let mut want = crate::world::Frames::new();
+    for life in 0..3 {
+        let mut recovered = Recovered::default();
+        let mut journal = FileJournal::open(disk.clone(), &dir, tiny(), &mut recovered).unwrap();
+        assert_eq!(recovered.frames, want);
+        let second = FileJournal::open(disk.clone(), &dir, tiny(), &mut Recovered::default());
+        let fault = second.unwrap_err();
+        assert!(matches!(&fault, JournalFault::InUse { holder, .. } if holder == "pid 1, a test"));
+        for len in 1..80 {
+            let at = journal.prepare(len * 9).unwrap();
+            let bytes = payload(at.number.0, len * 9);
+            journal.append(&bytes).unwrap();
+            want.insert(at.number.0, bytes);
+            run_jobs(&mut journal).unwrap();
+        }
+        journal.flusher().flush().unwrap();
+        if life == 1 {
+            journal.close().unwrap();
+        }
+    }
+    let verdict = check(disk, &dir).unwrap();
+    assert!(matches!(verdict.state, State::Clean), "{verdict:?}");
+    assert_eq!(verdict.incarnation, 3);
+}
+
+/// `cargo test --release … append_cost -- --ignored --nocapture`
+#[test]
+#[ignore = "a measurement, not a test"]
+#[expect(clippy::disallowed_methods, reason = "a measurement needs a clock")]
+fn append_cost() {
+    for (len, count) in [(300, 200_000), (64 << 10, 4_000)] {
+        let dir = TempDir::new("cost");
+        let mut none = Recovered::default();
+        let disk = Arc::new(RealDisk);
+        let options = FileOptions::default();
+        let mut journal = FileJournal::open(disk, &dir.0, options, &mut none).unwrap();
+        let bytes = payload(1, len);
+        let mut spent = std::time::Duration::ZERO;
+        for _ in 0..count {
+            run_jobs(&mut journal).unwrap();
+            let start = std::time::Instant::now();
+            journal.prepare(len).unwrap();
+            journal.append(&bytes).unwrap();
+            spent += start.elapsed();
+        }
+        println!("{len} bytes: {} ns an append", spent.as_nanos() / count);
+    }
+}
