@@ -36,6 +36,7 @@ mod words;
 
 pub use change::{decode_change, encode_change};
 pub use reader::{BadBytes, Reader};
+pub use wire::{put_number, put_text};
 
 use crate::command::{Command, Request};
 use crate::error::Refusal;

@@ -79,8 +79,9 @@ impl<'a> Reader<'a> {
         BadBytes { expected, offset: self.position() }
     }
 
+    /// The next byte.
     #[inline]
-    pub(super) fn byte(&mut self, expected: &'static str) -> Result<u8, BadBytes> {
+    pub fn byte(&mut self, expected: &'static str) -> Result<u8, BadBytes> {
         let Some((&byte, rest)) = self.rest.split_first() else {
             return Err(self.bad(expected));
         };
@@ -88,8 +89,9 @@ impl<'a> Reader<'a> {
         Ok(byte)
     }
 
+    /// The next `N` bytes.
     #[inline]
-    pub(super) fn array<const N: usize>(
+    pub fn array<const N: usize>(
         &mut self,
         expected: &'static str,
     ) -> Result<[u8; N], BadBytes> {
@@ -100,8 +102,9 @@ impl<'a> Reader<'a> {
         Ok(*array)
     }
 
+    /// The next number, LEB128 in its shortest form.
     #[inline]
-    pub(super) fn number(&mut self) -> Result<u64, BadBytes> {
+    pub fn number(&mut self) -> Result<u64, BadBytes> {
         match self.rest.split_first() {
             Some((&byte, rest)) if byte < 0x80 => {
                 self.rest = rest;
@@ -131,7 +134,8 @@ impl<'a> Reader<'a> {
         Err(self.bad("a number"))
     }
 
-    pub(super) fn text(&mut self) -> Result<&'a str, BadBytes> {
+    /// The next text.
+    pub fn text(&mut self) -> Result<&'a str, BadBytes> {
         let offset = self.position();
         let len = self.len_of_next()?;
         let bytes = self.take(len)?;
@@ -140,7 +144,7 @@ impl<'a> Reader<'a> {
 
     /// The length of a text or list. Every byte or element takes at least one byte, so a length
     /// beyond what is left is a lie and is told apart before anything is allocated for it.
-    pub(super) fn len_of_next(&mut self) -> Result<usize, BadBytes> {
+    pub fn len_of_next(&mut self) -> Result<usize, BadBytes> {
         let offset = self.position();
         match usize::try_from(self.number()?) {
             Ok(len) if len <= self.remaining() => Ok(len),

@@ -10,8 +10,9 @@ pub(super) trait Wire: Sized {
     fn get(r: &mut Reader<'_>) -> Result<Self, BadBytes>;
 }
 
+/// Appends a number, LEB128 in its shortest form.
 #[inline]
-pub(super) fn put_number(mut value: u64, out: &mut Vec<u8>) {
+pub fn put_number(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push((value & 0x7f) as u8 | 0x80);
         value >>= 7;
@@ -19,7 +20,8 @@ pub(super) fn put_number(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-pub(super) fn put_text(text: &str, out: &mut Vec<u8>) {
+/// Appends a text.
+pub fn put_text(text: &str, out: &mut Vec<u8>) {
     put_number(text.len() as u64, out);
     out.extend_from_slice(text.as_bytes());
 }

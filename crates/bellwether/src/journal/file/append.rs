@@ -176,7 +176,13 @@ impl Journal for FileJournal {
                 self.recycle_out = false;
                 ("recycle a unit in", result.err())
             }
-            Done::Write(result) => ("write a snapshot in", self.snapshots.written(result)),
+            Done::Write(result) => {
+                if result.is_err() {
+                    self.supply.want_room(Some(self.snapshots.room_bytes()));
+                    self.supply_wanted = true;
+                }
+                ("write a snapshot in", self.snapshots.written(result))
+            }
             Done::Publish(result) => {
                 if result.is_ok() {
                     self.supply_wanted = true;

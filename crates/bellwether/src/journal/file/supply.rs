@@ -95,11 +95,12 @@ impl Supply {
             return Ok(false);
         }
         let mut stock = lock(&self.stock);
-        if let Some(bytes) = stock.room_bytes.take() {
+        if let Some(bytes) = stock.room_bytes {
             match self.make_room(bytes) {
-                // Only a snapshot on a full disk needs it; there is always the next time.
-                Err(e) if !is_full(&e) => return Err(e),
-                _ => {}
+                Ok(()) => stock.room_bytes = None,
+                // Only a snapshot on a full disk needs it; the next roll-over tries again.
+                Err(e) if is_full(&e) => {}
+                Err(e) => return Err(e),
             }
         }
         Ok(true)
@@ -130,7 +131,10 @@ impl Supply {
     /// The next unit, made now if no job has made it yet, out of the reserve if there is no other
     /// way. `None` if the disk is full and the reserve is used up.
     pub(super) fn take(&self) -> io::Result<Option<Arc<Unit>>> {
-        self.ensure_next()?;
+        // On a full disk only jobs look for space: the owner must not wait for it at every frame.
+        if !self.is_full() {
+            self.ensure_next()?;
+        }
         let mut stock = lock(&self.stock);
         if let Some(unit) = stock.next.take() {
             return Ok(Some(unit));

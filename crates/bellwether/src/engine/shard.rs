@@ -1,0 +1,436 @@
+//! One shard: the ledger, its journal, and the order of effects between them.
+//!
+//! ```text
+//!   apply(call) … apply(call) ─► seal ─► appended ──► answers that wait for nothing more
+//!                                  └───► flushed(n) ► answers that wait for frame ≤ n,
+//!                                                     and what frame ≤ n made ready is visible
+//! ```
+//!
+//! 1. A call is applied to the ledger in memory; its changes go into the frame being filled.
+//! 2. `seal` fixes the frame's position, tells the ledger where its contents will lie, appends.
+//! 3. No answer leaves before its barrier. Nothing is ever answered for a frame that could not be
+//!    appended or flushed.
+//! 4. After a fault nothing is answered but the fault.
+//!
+//! There are no threads and no clock here: the caller says what time it is and when a flush is
+//! done. `R` is how the caller finds back to whoever asked.
+
+mod upkeep;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use bellwether_core::change::Change;
+use bellwether_core::codec::{self, Reader};
+use bellwether_core::command::{Command, Request, Settlement};
+use bellwether_core::content::{ContentId, Place};
+use bellwether_core::error::Refusal;
+use bellwether_core::ledger::{Effects, Ledger};
+use bellwether_core::name::{MemberSlot, RequestNumber, Ticket};
+use bellwether_core::outcome::{Answer, Barrier, Outcome};
+use bellwether_core::time::Now;
+use bytes::Bytes;
+
+use super::bodies::{Bodies, CHECKSUM_BYTES};
+use super::{Call, Reply};
+use crate::error::Error;
+use crate::journal::{Flush, FrameNumber, Journal, JournalFault, Prepared, Replay};
+use crate::message::merge_overlays;
+use upkeep::Upkeep;
+
+/// A frame is sealed when it has grown to this: large enough to make a flush worth its while,
+/// small enough that nobody waits long behind it.
+const FRAME_BYTES_TARGET: usize = 1 << 20;
+
+/// What a shard is opened with.
+#[derive(Clone, Debug)]
+pub struct ShardOptions {
+    /// Memory for messages, ids and sessions; senders are refused beyond.
+    pub memory_bytes_max: u64,
+    /// Memory for the newest contents.
+    pub body_cache_bytes_max: usize,
+}
+
+impl Default for ShardOptions {
+    fn default() -> Self {
+        Self { memory_bytes_max: 4 << 30, body_cache_bytes_max: 64 << 20 }
+    }
+}
+
+/// An answer on its way.
+pub type Answered<R> = (R, Result<Reply, Error>);
+
+/// See the module.
+pub struct Shard<R> {
+    ledger: Ledger,
+    journal: Option<Box<dyn Journal>>,
+    bodies: Bodies,
+    fx: Effects,
+    /// The frame being filled, and its number.
+    payload: Vec<u8>,
+    frame: u64,
+    /// Contents in it: id, offset in the payload, length.
+    placed: Vec<(ContentId, u32, u32)>,
+    /// Who asked, by ticket.
+    asked: HashMap<Ticket, R>,
+    /// Answers that leave when the frame being filled is appended.
+    at_append: Vec<Answered<R>>,
+    /// Answers that leave when a frame is durable.
+    at_flush: VecDeque<(u64, Answered<R>)>,
+    /// Answers that may leave now.
+    free: Vec<Answered<R>>,
+    flushed: u64,
+    upkeep: Upkeep,
+    broken: Option<JournalFault>,
+    /// The disk and the reserve are full: the sealed frame waits for room.
+    stalled: bool,
+}
+
+impl<R> std::fmt::Debug for Shard<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shard").field("frame", &self.frame).finish_non_exhaustive()
+    }
+}
+
+/// Replays a journal into a ledger.
+struct Replayer {
+    ledger: Ledger,
+    now: Now,
+}
+
+impl Replay for Replayer {
+    fn snapshot(&mut self, block: &[u8]) -> Result<(), String> {
+        self.each(block, |_| None)
+    }
+
+    fn frame(&mut self, at: Prepared, payload: &[u8]) -> Result<(), String> {
+        self.ledger.begin_frame(at.number.0);
+        self.each(payload, |offset| {
+            Some(Place { unit: at.unit, offset: at.payload_offset + offset, len: 0 })
+        })
+    }
+}
+
+impl Replayer {
+    fn each(
+        &mut self,
+        payload: &[u8],
+        place: impl Fn(u32) -> Option<Place>,
+    ) -> Result<(), String> {
+        let mut reader = Reader::new(payload);
+        while !reader.is_empty() {
+            let change =
+                codec::decode_change(&mut reader, self.now.boot).map_err(|e| e.to_string())?;
+            let mut at = None;
+            if let Change::Content { len, .. } = change {
+                reader.take(CHECKSUM_BYTES as usize).map_err(|e| e.to_string())?;
+                at = place(reader.position() as u32).map(|place| Place { len, ..place });
+                reader.take(len as usize).map_err(|e| e.to_string())?;
+            }
+            self.ledger.replay(self.now, &change, at);
+        }
+        Ok(())
+    }
+}
+
+impl<R> Shard<R> {
+    /// A shard that keeps nothing.
+    pub fn in_memory(now: Now, options: &ShardOptions) -> Self {
+        Self::start(now, Ledger::new(options.memory_bytes_max), None, Bodies::new(None), 0)
+    }
+
+    /// A shard kept in the journal that `open` opens and replays.
+    pub fn open(
+        now: Now,
+        options: &ShardOptions,
+        open: impl FnOnce(&mut dyn Replay) -> Result<Box<dyn Journal>, JournalFault>,
+    ) -> Result<Self, JournalFault> {
+        let mut replayer = Replayer { ledger: Ledger::new(options.memory_bytes_max), now };
+        let journal = open(&mut replayer)?;
+        let flushed = journal.flusher().flushed().0;
+        let bodies = Bodies::new(Some(options.body_cache_bytes_max));
+        Ok(Self::start(now, replayer.ledger, Some(journal), bodies, flushed))
+    }
+
+    fn start(
+        now: Now,
+        mut ledger: Ledger,
+        journal: Option<Box<dyn Journal>>,
+        bodies: Bodies,
+        flushed: u64,
+    ) -> Self {
+        let mut fx = Effects::default();
+        ledger.begin_frame(flushed + 1);
+        ledger.start(now, &mut fx);
+        let mut shard = Self {
+            ledger,
+            journal,
+            bodies,
+            fx,
+            payload: Vec::new(),
+            frame: flushed + 1,
+            placed: Vec::new(),
+            asked: HashMap::new(),
+            at_append: Vec::new(),
+            at_flush: VecDeque::new(),
+            free: Vec::new(),
+            flushed,
+            upkeep: Upkeep::default(),
+            broken: None,
+            stalled: false,
+        };
+        shard.collect(now, &[]);
+        shard
+    }
+
+    /// Applies one call. Its answer comes out of [`Shard::take_free`] or [`Shard::take_waiting`],
+    /// now or later. Tickets are the caller's, from one on, and only grow.
+    pub fn apply(&mut self, now: Now, ticket: Ticket, mut call: Call, asker: R) {
+        if let Some(fault) = &self.broken {
+            self.free.push((asker, Err(fault.clone().into())));
+            return;
+        }
+        if self.stalled && !call.request.command.is_read_only() {
+            self.free.push((asker, Err(Refusal::DiskFull.into())));
+            return;
+        }
+        self.merge_overlays(&mut call);
+        self.asked.insert(ticket, asker);
+        self.ledger.apply(now, ticket, &call.request, &mut self.fx);
+        self.collect(now, &call.contents);
+        self.after_apply(now);
+    }
+
+    /// Lets time pass: what is due becomes so.
+    pub fn tick(&mut self, now: Now) {
+        if self.broken.is_some() || self.stalled {
+            return;
+        }
+        let request = Request {
+            member: MemberSlot(0),
+            number: RequestNumber(0),
+            answered_below: RequestNumber(0),
+            command: Command::Tick,
+        };
+        // Nobody asked, so nobody is answered.
+        self.ledger.apply(now, Ticket(0), &request, &mut self.fx);
+        self.collect(now, &[]);
+        self.after_apply(now);
+    }
+
+    /// Without a journal everything is as durable as it gets; with one, a frame does not grow
+    /// without bound.
+    fn after_apply(&mut self, now: Now) {
+        if self.journal.is_none() {
+            self.next_frame(self.frame + 1);
+            self.show(now, self.frame - 1);
+        } else if self.payload.len() >= FRAME_BYTES_TARGET {
+            self.seal();
+        }
+    }
+
+    /// Forgets a waiting request; gives its asker back if it was still waiting.
+    pub fn withdraw(&mut self, ticket: Ticket) -> Option<R> {
+        if self.ledger.withdraw(ticket) { self.asked.remove(&ticket) } else { None }
+    }
+
+    /// How long until [`Shard::tick`] has something to do.
+    pub fn next_deadline_ms(&self, now: Now) -> Option<u64> {
+        self.ledger.next_deadline_ms(now)
+    }
+
+    /// Puts changes into the frame and answers in their lines.
+    fn collect(&mut self, now: Now, contents: &[Bytes]) {
+        let mut changes = std::mem::take(&mut self.fx.changes);
+        for change in changes.drain(..) {
+            if let Change::Content { id, index, .. } = change {
+                let body = &contents[index as usize];
+                self.put_content(now, &change, body);
+                self.bodies.insert(id, body.clone());
+            } else if self.journal.is_some() {
+                codec::encode_change(&change, now.boot, &mut self.payload);
+            }
+        }
+        self.fx.changes = changes;
+        let mut answers = std::mem::take(&mut self.fx.answers);
+        for answer in answers.drain(..) {
+            self.line_up(answer);
+        }
+        self.fx.answers = answers;
+        // Only now: an answer above may have shown a content that is gone.
+        for id in self.fx.dropped.drain(..) {
+            self.bodies.remove(id);
+        }
+    }
+
+    /// Writes a content into the frame; its place is known when the frame is sealed.
+    fn put_content(&mut self, now: Now, change: &Change, body: &[u8]) {
+        let Change::Content { id, len, .. } = *change else { return };
+        assert_eq!(body.len(), len as usize, "a content is as long as its command says");
+        if self.journal.is_none() {
+            return;
+        }
+        codec::encode_change(change, now.boot, &mut self.payload);
+        self.payload.extend_from_slice(&crc32c::crc32c(body).to_le_bytes());
+        self.placed.push((id, self.payload.len() as u32, len));
+        self.payload.extend_from_slice(body);
+    }
+
+    /// Puts an answer into the line of its barrier.
+    fn line_up(&mut self, answer: Answer) {
+        let Some(asker) = self.asked.remove(&answer.ticket) else { return };
+        let result = match answer.result {
+            Ok(outcome) => {
+                let contents = self.contents_of(&outcome);
+                Ok(Reply { outcome, contents })
+            }
+            Err(refusal) => Err(Error::Refused(refusal)),
+        };
+        let answered = (asker, result);
+        let filling = !self.payload.is_empty();
+        match answer.barrier {
+            Barrier::Appended if filling => self.at_append.push(answered),
+            Barrier::Durable if filling => self.at_flush.push_back((self.frame, answered)),
+            Barrier::Durable if self.flushed + 1 < self.frame => {
+                self.at_flush.push_back((self.frame - 1, answered));
+            }
+            _ => self.free.push(answered),
+        }
+    }
+
+    fn contents_of(&mut self, outcome: &Outcome) -> Vec<Result<Bytes, String>> {
+        let journal = self.journal.as_deref();
+        let mut contents = Vec::new();
+        match outcome {
+            Outcome::Received(views) | Outcome::Peeked(views) => {
+                contents.reserve(views.len());
+                for (id, place) in views.iter().flat_map(|view| view.contents()) {
+                    contents.push(self.bodies.get(id, place, journal));
+                }
+            }
+            Outcome::SessionState(id, place) if id.0 != 0 => {
+                contents.push(self.bodies.get(*id, *place, journal));
+            }
+            _ => {}
+        }
+        contents
+    }
+
+    /// Changed properties are kept as one overlay: a settlement that changes some is merged with
+    /// what earlier ones changed.
+    fn merge_overlays(&mut self, call: &mut Call) {
+        let Command::Settle { from, settlements } = &mut call.request.command else { return };
+        for Settlement { token, overlay, .. } in settlements {
+            let Some(new) = overlay else { continue };
+            let old = self.ledger.overlay(&from.queue, from.part, token.sequence);
+            let Some((id, place)) = old else { continue };
+            let journal = self.journal.as_deref();
+            let Ok(old) = self.bodies.get(id, place, journal) else { continue };
+            let index = new.index as usize;
+            if let Some(merged) =
+                call.contents.get(index).and_then(|new| merge_overlays(&old, new))
+            {
+                new.bytes = merged.len() as u32;
+                call.contents[index] = merged;
+            }
+        }
+    }
+
+    /// Appends the frame that was filled, if any. Then nothing in it can be lost by a crash of
+    /// this process.
+    pub fn seal(&mut self) {
+        if self.payload.is_empty() || self.broken.is_some() {
+            return;
+        }
+        let Some(journal) = self.journal.as_mut() else { return };
+        let prepared = match journal.prepare(self.payload.len()) {
+            Ok(prepared) => prepared,
+            // The frame waits, and with it everybody who would hear of it.
+            Err(JournalFault::Full { .. }) => {
+                self.stalled = true;
+                return;
+            }
+            Err(fault) => return self.fail(fault),
+        };
+        assert_eq!(prepared.number.0, self.frame, "frames are numbered without gaps");
+        for (id, offset, len) in self.placed.drain(..) {
+            let offset = prepared.payload_offset + offset;
+            self.ledger.set_place(id, Place { unit: prepared.unit, offset, len });
+        }
+        if let Err(fault) = journal.append(&self.payload) {
+            return self.fail(fault);
+        }
+        self.stalled = false;
+        self.payload.clear();
+        self.bodies.forget_window(prepared.unit);
+        self.bodies.trim();
+        self.next_frame(prepared.number.0 + 1);
+        self.free.append(&mut self.at_append);
+    }
+
+    fn next_frame(&mut self, frame: u64) {
+        self.frame = frame;
+        self.ledger.begin_frame(frame);
+    }
+
+    /// Everything up to `frame` is durable: those who wait for it are answered, and what it made
+    /// ready is given out.
+    pub fn flushed(&mut self, now: Now, frame: FrameNumber) {
+        if frame.0 <= self.flushed || self.broken.is_some() {
+            return;
+        }
+        self.flushed = frame.0;
+        while self.at_flush.front().is_some_and(|(waits_for, _)| *waits_for <= frame.0) {
+            self.free.extend(self.at_flush.pop_front().map(|(_, answered)| answered));
+        }
+        self.show(now, frame.0);
+    }
+
+    fn show(&mut self, now: Now, frame: u64) {
+        self.ledger.durable(now, frame, &mut self.fx);
+        self.collect(now, &[]);
+    }
+
+    /// The machinery failed: nobody hears of anything that is not durable already.
+    pub fn fail(&mut self, fault: JournalFault) {
+        let unknown = || Err(Error::Unknown(fault.to_string()));
+        let waiting = self.at_append.drain(..).map(|(asker, _)| asker);
+        let waiting = waiting.chain(self.at_flush.drain(..).map(|(_, (asker, _))| asker));
+        self.free.extend(waiting.map(|asker| (asker, unknown())));
+        // Those who wait for a message or a lease changed nothing.
+        let fault_of = || Err(Error::Fault(fault.clone()));
+        self.free.extend(self.asked.drain().map(|(_, asker)| (asker, fault_of())));
+        self.broken = Some(fault);
+    }
+
+    /// Answers that may leave now.
+    pub fn take_free(&mut self) -> std::vec::Drain<'_, Answered<R>> {
+        self.free.drain(..)
+    }
+
+    /// Answers that wait for a flush, with the frame they wait for, oldest first. Whoever takes
+    /// them lets them go when that frame is durable, and not before.
+    pub fn take_waiting(&mut self) -> std::collections::vec_deque::Drain<'_, (u64, Answered<R>)> {
+        self.at_flush.drain(..)
+    }
+
+    /// Makes appended frames durable; `None` if there is no journal.
+    pub fn flusher(&self) -> Option<Arc<dyn Flush>> {
+        self.journal.as_ref().map(|journal| journal.flusher())
+    }
+
+    /// Whether frames were appended that are not known to be durable.
+    pub fn needs_flush(&self) -> bool {
+        self.journal.is_some() && self.flushed + 1 < self.frame && self.broken.is_none()
+    }
+
+    /// The fault that ended this life, if one did.
+    pub fn fault(&self) -> Option<&JournalFault> {
+        self.broken.as_ref()
+    }
+
+    /// The rules, to look at.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+}

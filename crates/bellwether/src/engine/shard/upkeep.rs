@@ -1,0 +1,232 @@
+//! What a shard does between batches: snapshots in slices, carrying contents forward out of old
+//! units, giving units back. Each step is short, so that callers do not notice.
+
+use bellwether_core::change::Change;
+use bellwether_core::codec::{self, Reader};
+use bellwether_core::content::{ContentId, Place};
+use bellwether_core::ledger::SnapshotCursor;
+use bellwether_core::time::Now;
+use bytes::Bytes;
+
+use super::Shard;
+use crate::engine::bodies::CHECKSUM_BYTES;
+use crate::journal::{Job, JournalFault, Pressure};
+
+/// Changes in one slice of a snapshot: well under 5 ms of the writer's time.
+const SNAPSHOT_SLICE: usize = 4096;
+/// Bytes of an old unit that are looked through at a time.
+const CARRY_BYTES: usize = 256 * 1024;
+/// Frames between two looks at what can be given back.
+const RECLAIM_EVERY_FRAMES: u64 = 64;
+
+/// How far the long work has got.
+#[derive(Debug, Default)]
+pub(super) struct Upkeep {
+    snapshot: Option<SnapshotCursor>,
+    carry: Option<Carry>,
+    /// Contents were carried forward in this frame: their old places are given up only when it
+    /// is durable.
+    carried_in: u64,
+    reclaimed_at: u64,
+    /// A mark was written after the last frame.
+    marked_at: u64,
+    jobs_out: usize,
+}
+
+/// How far the contents of a sparse unit were carried forward.
+#[derive(Debug)]
+struct Carry {
+    unit: u64,
+    offset: u32,
+}
+
+impl<R> Shard<R> {
+    /// One short step of upkeep; call it between batches. True if there is more to do at once.
+    pub fn upkeep(&mut self, now: Now) -> bool {
+        let Some(journal) = self.journal.as_mut().filter(|_| self.broken.is_none()) else {
+            return false;
+        };
+        self.ledger.set_disk_full(journal.pressure() == Pressure::Full);
+        if self.stalled {
+            self.seal();
+            return false;
+        }
+        let result = self.snapshot_step(now).and_then(|busy| Ok(self.carry_step(now)? || busy));
+        self.reclaim();
+        match result {
+            Ok(busy) => busy,
+            Err(fault) => {
+                self.fail(fault);
+                false
+            }
+        }
+    }
+
+    fn snapshot_step(&mut self, now: Now) -> Result<bool, JournalFault> {
+        let Some(journal) = self.journal.as_mut() else { return Ok(false) };
+        if self.upkeep.snapshot.is_none() {
+            // A snapshot starts between frames: what it shows lies before its start, or in
+            // frames that are replayed over it.
+            if !self.payload.is_empty() || !journal.wants_snapshot() {
+                return Ok(false);
+            }
+            journal.snapshot_begin()?;
+            self.upkeep.snapshot = Some(SnapshotCursor::new());
+        }
+        // Contents of the frame being filled have no place yet; and blocks must not pile up in
+        // memory faster than they are written.
+        if !self.payload.is_empty() || self.upkeep.jobs_out > 2 {
+            return Ok(false);
+        }
+        let Some(cursor) = self.upkeep.snapshot.as_mut() else { return Ok(false) };
+        let mut block = Vec::new();
+        self.ledger.snapshot(cursor, SNAPSHOT_SLICE, &mut |change| {
+            codec::encode_change(change, now.boot, &mut block);
+        });
+        journal.snapshot_block(block);
+        if cursor.is_done() {
+            journal.snapshot_end();
+            self.upkeep.snapshot = None;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Copies live contents out of a sparse old unit into the frame being filled.
+    fn carry_step(&mut self, now: Now) -> Result<bool, JournalFault> {
+        let Some(journal) = self.journal.as_mut() else { return Ok(false) };
+        let ledger = &self.ledger;
+        if self.upkeep.carry.is_none() {
+            let unit = journal.sparse_unit(&|unit| ledger.live_bytes(unit));
+            self.upkeep.carry = unit.map(|unit| Carry { unit, offset: 0 });
+        }
+        let Some(carry) = self.upkeep.carry.as_mut() else { return Ok(false) };
+        let mut live: Vec<(ContentId, Bytes)> = Vec::new();
+        let next = journal.scan(carry.unit, carry.offset, CARRY_BYTES, &mut |at, payload| {
+            each_content(payload, |id, offset, body| {
+                let offset = at.payload_offset + offset;
+                let place = Place { unit: at.unit, offset, len: body.len() as u32 };
+                if ledger.is_live_at(id, place) {
+                    live.push((id, Bytes::copy_from_slice(body)));
+                }
+            });
+        })?;
+        match next {
+            Some(offset) => carry.offset = offset,
+            None => self.upkeep.carry = None,
+        }
+        if !live.is_empty() {
+            self.upkeep.carried_in = self.frame;
+        }
+        for (id, body) in live {
+            let len = body.len() as u32;
+            self.put_content(now, &Change::Content { id, index: 0, len }, &body);
+        }
+        Ok(self.upkeep.carry.is_some())
+    }
+
+    fn reclaim(&mut self) {
+        let Some(journal) = self.journal.as_mut() else { return };
+        let due = self.frame >= self.upkeep.reclaimed_at + RECLAIM_EVERY_FRAMES;
+        #[cfg(not(planted_bug = "reclaim_too_early"))]
+        let safe = self.flushed >= self.upkeep.carried_in;
+        #[cfg(planted_bug = "reclaim_too_early")]
+        let safe = true;
+        if due && safe {
+            self.upkeep.reclaimed_at = self.frame;
+            let ledger = &self.ledger;
+            journal.reclaim(&|unit| ledger.live_bytes(unit));
+        }
+    }
+
+    /// The next piece of long work; its result goes to [`Shard::job_done`].
+    pub fn next_job(&mut self) -> Option<Box<dyn Job>> {
+        let job = self.journal.as_mut().filter(|_| self.broken.is_none())?.next_job()?;
+        self.upkeep.jobs_out += 1;
+        Some(job)
+    }
+
+    /// Takes the result of a job.
+    pub fn job_done(&mut self, result: Box<dyn std::any::Any + Send>) {
+        self.upkeep.jobs_out -= 1;
+        let Some(journal) = self.journal.as_mut() else { return };
+        if let Err(fault) = journal.job_done(result) {
+            self.fail(fault);
+            return;
+        }
+        // A finished snapshot is the moment when old units become free.
+        self.upkeep.reclaimed_at = 0;
+        self.reclaim();
+    }
+
+    /// Whether an idle writer has something to mark.
+    pub fn wants_mark(&self) -> bool {
+        self.journal.is_some()
+            && self.broken.is_none()
+            && self.payload.is_empty()
+            && self.flushed + 1 == self.frame
+            && self.upkeep.marked_at != self.frame
+    }
+
+    /// Whether the disk is full: then long work is tried again at a pace.
+    pub fn is_short_of_space(&self) -> bool {
+        let journal = self.journal.as_ref().filter(|_| self.broken.is_none());
+        self.stalled || journal.is_some_and(|journal| journal.pressure() == Pressure::Full)
+    }
+
+    /// An idle writer marks how far all is durable, once. True if a mark was appended and wants a
+    /// flush.
+    pub fn mark(&mut self) -> bool {
+        if !self.wants_mark() {
+            return false;
+        }
+        let Some(journal) = self.journal.as_mut() else { return false };
+        match journal.mark() {
+            Ok(number) => {
+                self.next_frame(number.0 + 1);
+                self.upkeep.marked_at = self.frame;
+                true
+            }
+            // No room for a mark is no harm: it is a help for recovery, not a promise.
+            Err(JournalFault::Full { .. }) => false,
+            Err(fault) => {
+                self.fail(fault);
+                false
+            }
+        }
+    }
+
+    /// Seals what is left, marks, flushes and lets go of the journal.
+    pub fn close(&mut self, now: Now) {
+        self.seal();
+        let Some(journal) = self.journal.as_mut().filter(|_| self.broken.is_none()) else { return };
+        match journal.close() {
+            Ok(()) => {
+                let flushed = journal.flusher().flushed();
+                self.flushed(now, flushed);
+            }
+            Err(fault) => self.fail(fault),
+        }
+    }
+}
+
+/// The contents in one frame's payload: id, offset in the payload, bytes.
+fn each_content(payload: &[u8], mut visit: impl FnMut(ContentId, u32, &[u8])) {
+    let mut reader = Reader::new(payload);
+    while !reader.is_empty() {
+        // A frame that was appended by this program and passed its checksum decodes.
+        let Ok(change) = codec::decode_change(&mut reader, bellwether_core::time::BootTime(0))
+        else {
+            return;
+        };
+        if let Change::Content { id, len, .. } = change {
+            let Ok(checksum) = reader.take(CHECKSUM_BYTES as usize) else { return };
+            let offset = reader.position() as u32;
+            let expected = checksum.to_vec();
+            let Ok(body) = reader.take(len as usize) else { return };
+            if crc32c::crc32c(body).to_le_bytes()[..] == expected[..] {
+                visit(id, offset, body);
+            }
+        }
+    }
+}
