@@ -213,6 +213,13 @@ pub(crate) struct Pending {
     taken: bool,
 }
 
+impl Pending {
+    /// Nobody waits for the answer; the call stands.
+    pub(crate) fn forget(mut self) {
+        self.taken = true;
+    }
+}
+
 impl Future for Pending {
     type Output = Answer;
 
@@ -240,8 +247,7 @@ impl Drop for Pending {
 /// Gives back what an answer handed out to somebody who is no longer there.
 pub(crate) fn give_back(inbox: &Arc<Inbox>, undo: Undo, answer: &Answer) {
     if let Some(call) = undo.call(answer) {
-        let mut pending = inbox.submit(call);
-        // Nobody waits for it; if it is lost, the lock's own end does the same.
-        pending.taken = true;
+        // If this is lost, the lock's own end does the same.
+        inbox.submit(call).forget();
     }
 }

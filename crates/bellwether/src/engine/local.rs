@@ -77,6 +77,11 @@ impl Local {
         self.inbox.submit(call)
     }
 
+    /// Hands in a call whose answer nobody waits for.
+    pub(crate) fn tell(&self, call: Call) {
+        self.inbox.submit(call).forget();
+    }
+
     /// Finishes what is in flight, flushes and lets go of the store.
     pub async fn close(&self) {
         let (done, closed) = oneshot::channel();

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use bellwether_core::change::Change;
 use bellwether_core::codec::{self, Reader};
-use bellwether_core::command::{Command, Request, Settlement};
+use bellwether_core::command::{Command, NewContent, Request, Settlement};
 use bellwether_core::content::{ContentId, Place};
 use bellwether_core::error::Refusal;
 use bellwether_core::ledger::{Effects, Ledger};
@@ -194,6 +194,10 @@ impl<R> Shard<R> {
             self.free.push((asker, Err(Refusal::DiskFull.into())));
             return;
         }
+        if let Err(refusal) = check_contents(&call) {
+            self.free.push((asker, Err(refusal.into())));
+            return;
+        }
         self.merge_overlays(&mut call);
         self.asked.insert(ticket, asker);
         self.ledger.apply(now, ticket, &call.request, &mut self.fx);
@@ -326,12 +330,17 @@ impl<R> Shard<R> {
             let Some((id, place)) = old else { continue };
             let journal = self.journal.as_deref();
             let Ok(old) = self.bodies.get(id, place, journal) else { continue };
-            let index = new.index as usize;
-            if let Some(merged) =
-                call.contents.get(index).and_then(|new| merge_overlays(&old, new))
-            {
-                new.bytes = merged.len() as u32;
-                call.contents[index] = merged;
+            let merged = call
+                .contents
+                .get(new.index as usize)
+                .and_then(|content| merge_overlays(&old, content));
+            if let Some(merged) = merged {
+                // A content of its own: another settlement may point to the same one.
+                *new = NewContent {
+                    index: call.contents.len() as u32,
+                    bytes: merged.len() as u32,
+                };
+                call.contents.push(merged);
             }
         }
     }
@@ -432,5 +441,32 @@ impl<R> Shard<R> {
     /// The rules, to look at.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+}
+
+/// A command names the contents beside it by index and length: both must be true.
+fn check_contents(call: &Call) -> Result<(), Refusal> {
+    let is_there = |index: usize, bytes: u32| {
+        call.contents.get(index).is_some_and(|content| content.len() == bytes as usize)
+    };
+    let fits = match &call.request.command {
+        Command::Send { messages, .. } => messages
+            .iter()
+            .enumerate()
+            .all(|(index, message)| is_there(index, message.content_bytes)),
+        Command::Settle { settlements, .. } => settlements
+            .iter()
+            .filter_map(|settlement| settlement.overlay)
+            .all(|new| is_there(new.index as usize, new.bytes)),
+        Command::SetSessionState { state: Some(new), .. } => {
+            is_there(new.index as usize, new.bytes)
+        }
+        _ => true,
+    };
+    if fits {
+        Ok(())
+    } else {
+        let why = "the command names a content that does not travel with it".into();
+        Err(Refusal::InvalidValue { what: "contents", why })
     }
 }

@@ -1,0 +1,47 @@
+//! What this machine is, and what a process uses of it.
+
+use std::fs;
+use std::path::Path;
+
+use crate::report::Report;
+
+pub(crate) fn describe(report: &mut Report, folder: &Path) {
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpu.lines().find_map(|l| l.strip_prefix("model name")).unwrap_or("unknown");
+    report.fact("processor", model.trim_start_matches([' ', '\t', ':']));
+    report.fact("cores", std::thread::available_parallelism().map_or(0, usize::from));
+    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+    let mount = mounts
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split(' ');
+            let (device, at, kind) = (words.next()?, words.next()?, words.next()?);
+            folder.starts_with(at).then(|| (at.len(), format!("{kind} on {device}")))
+        })
+        .max();
+    report.fact("file system", mount.map_or_else(|| "unknown".into(), |(_, text)| text));
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    report.fact("kernel", kernel.trim());
+    report.fact("load before", fs::read_to_string("/proc/loadavg").unwrap_or_default().trim());
+}
+
+/// Resident memory of this process.
+pub(crate) fn resident_bytes() -> u64 {
+    let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = statm.split(' ').nth(1).and_then(|p| p.parse().ok()).unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}
+
+/// Bytes of all files in a folder, as the disk counts them.
+pub(crate) fn folder_bytes(folder: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    entries.flatten().filter_map(|e| e.metadata().ok()).map(|m| m.blocks() * 512).sum()
+}
+
+/// Empties the page cache. False if that is not allowed here.
+pub(crate) fn drop_caches() -> bool {
+    rustix::fs::sync();
+    fs::write("/proc/sys/vm/drop_caches", "3").is_ok()
+}

@@ -1,0 +1,46 @@
+//! Benchmarks: the product alone and next to others, on the machine at hand.
+//!
+//! Absolute figures belong to a machine and a moment. Every comparison is made of interleaved
+//! pairs, so that whatever else the machine does hits both alike; the median of the ratios counts.
+
+mod child;
+mod local;
+mod machine;
+mod raw;
+mod report;
+mod sqlite;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// Benchmarks of Bellwether.
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// The embedded store: latency, throughput, depth, memory, start-up, disk.
+    Local(local::Options),
+    /// A process that fills a store and works on it until it is killed (used by `local`).
+    #[command(hide = true)]
+    Load { folder: PathBuf, waiting: u64 },
+    /// A process that opens a store and says how long that took (used by `local`).
+    #[command(hide = true)]
+    Open { folder: PathBuf },
+}
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    match Arguments::parse().command {
+        Command::Local(options) => runtime.block_on(local::run(options)),
+        Command::Load { folder, waiting } => runtime.block_on(child::load(&folder, waiting)),
+        Command::Open { folder } => runtime.block_on(child::open(&folder)),
+    }
+}

@@ -1,0 +1,284 @@
+//! Members, and outcomes kept for them.
+
+use bellwether_core::command::{HeldSet, Request};
+use bellwether_core::error::Refusal;
+use bellwether_core::limits;
+use bellwether_core::member::digest;
+use bellwether_core::name::{LeaseName, LockToken, MemberId, MemberSlot, Term};
+use bellwether_core::outcome::{Beat, LeaseState, MemberInfo, Outcome};
+use bellwether_core::time::{BootTime, WallTime};
+
+use super::Naive;
+
+pub struct Member {
+    pub slot: u32,
+    pub id: MemberId,
+    pub metadata: String,
+    pub ttl_ms: u64,
+    pub joined_at: WallTime,
+    pub seen_at: BootTime,
+    pub gone_at: Option<BootTime>,
+    pub forgotten: bool,
+    /// The leases both sides agree it holds; some may have ended since.
+    pub agreed: Vec<(LeaseName, Term)>,
+    pub kept: Vec<(u64, Kept)>,
+}
+
+#[derive(Clone)]
+pub enum Kept {
+    Plain(Outcome),
+    Deliveries { queue: u32, dead: bool, tokens: Vec<LockToken> },
+}
+
+impl Member {
+    /// When its presence ends or, if it has ended, when it is forgotten.
+    pub fn ends_at(&self) -> BootTime {
+        match self.gone_at {
+            _ if self.forgotten => BootTime::NEVER,
+            Some(at) => at.plus_ms(limits::MEMBER_MEMORY_MS),
+            None => self.seen_at.plus_ms(self.ttl_ms),
+        }
+    }
+}
+
+impl Naive {
+    pub fn member(&self, slot: u32) -> Option<&Member> {
+        self.members.iter().find(|member| member.slot == slot && !member.forgotten)
+    }
+
+    pub fn member_mut(&mut self, slot: u32) -> Option<&mut Member> {
+        self.members.iter_mut().find(|member| member.slot == slot && !member.forgotten)
+    }
+
+    pub fn is_present(&self, slot: u32) -> bool {
+        self.member(slot).is_some_and(|member| {
+            member.gone_at.is_none() && member.seen_at.plus_ms(member.ttl_ms) > self.now.boot
+        })
+    }
+
+    /// What was answered to this request before.
+    pub fn recall(&mut self, request: &Request) -> Result<Option<Outcome>, Refusal> {
+        let (slot, number) = (request.member.0, request.number.0);
+        if slot == 0 {
+            return Ok(None);
+        }
+        let now = self.now.boot;
+        let member = self.member_mut(slot).ok_or(Refusal::MemberGone)?;
+        let kept = member.kept.iter().find(|(n, _)| *n == number).map(|(_, kept)| kept.clone());
+        if member.gone_at.is_some() && kept.is_none() {
+            return Err(Refusal::MemberGone);
+        }
+        member.seen_at = now;
+        if number == 0 {
+            return Ok(None);
+        }
+        if let Some(kept) = kept {
+            return Ok(Some(self.answered(&kept)));
+        }
+        // Asked again while the first one waits: the first one waits no more.
+        let first = self.waits.iter().find(|wait| wait.member == slot && wait.number == number);
+        if let Some(ticket) = first.map(|wait| wait.ticket) {
+            self.wait_ends(ticket);
+        }
+        Ok(None)
+    }
+
+    pub fn answered(&self, kept: &Kept) -> Outcome {
+        match kept {
+            Kept::Plain(outcome) => outcome.clone(),
+            Kept::Deliveries { queue, dead, tokens } => {
+                let still = tokens.iter().filter_map(|token| {
+                    let q = self.queue_by_id(*queue)?;
+                    let m = self.locked(q, *dead, *token).ok()?;
+                    Some(super::receive::view(&self.queues[q].messages[m]))
+                });
+                Outcome::Received(still.collect())
+            }
+        }
+    }
+
+    /// Keeps what tells of a change that must not be made twice. A grant is not kept: whoever asks
+    /// for a lease again must hear whether it holds it now.
+    pub fn keep(
+        &mut self,
+        slot: u32,
+        number: u64,
+        answered_below: u64,
+        outcome: &Outcome,
+        is_update: bool,
+    ) {
+        if slot == 0 || number == 0 {
+            return;
+        }
+        let kept = match outcome {
+            Outcome::Done
+            | Outcome::QueueCreated { .. }
+            | Outcome::Sent(_)
+            | Outcome::Count(_)
+            | Outcome::Settled { .. }
+            | Outcome::Session(Some(_))
+            | Outcome::Breaking { .. } => Kept::Plain(outcome.clone()),
+            Outcome::Queue(_) if is_update => Kept::Plain(outcome.clone()),
+            Outcome::Received(views) => {
+                let tokens: Vec<LockToken> = views.iter().filter_map(|v| v.token()).collect();
+                let Some(first) = tokens.first() else { return };
+                let found = self.queues.iter().find_map(|queue| {
+                    queue.messages.iter().find(|m| m.is_proved_by(*first)).map(|m| (queue.id, m.dead))
+                });
+                let (queue, dead) = found.unwrap();
+                Kept::Deliveries { queue, dead, tokens }
+            }
+            _ => return,
+        };
+        let Some(member) = self.member_mut(slot) else { return };
+        member.kept.retain(|(n, _)| *n >= answered_below);
+        if number >= answered_below {
+            member.kept.push((number, kept));
+        }
+    }
+
+    pub fn join(
+        &mut self,
+        id: MemberId,
+        metadata: &str,
+        ttl_ms: u64,
+    ) -> Result<Outcome, Refusal> {
+        if ttl_ms < limits::LEASE_MS_MIN {
+            return Err(Refusal::InvalidValue { what: "ttl_ms", why: String::new() });
+        }
+        let now = self.now;
+        let known = self.members.iter_mut().find(|member| member.id == id && !member.forgotten);
+        if let Some(member) = known {
+            if member.gone_at.is_some() {
+                return Err(Refusal::MemberGone);
+            }
+            member.seen_at = now.boot;
+            return Ok(Outcome::Joined(MemberSlot(member.slot)));
+        }
+        self.members_ever += 1;
+        self.members.push(Member {
+            slot: self.members_ever,
+            id,
+            metadata: metadata.to_owned(),
+            ttl_ms,
+            joined_at: now.wall,
+            seen_at: now.boot,
+            gone_at: None,
+            forgotten: false,
+            agreed: Vec::new(),
+            kept: Vec::new(),
+        });
+        Ok(Outcome::Joined(MemberSlot(self.members_ever)))
+    }
+
+    /// Whether a member holds a lease under a term right now.
+    fn holds(&self, slot: u32, name: &LeaseName, term: Term) -> bool {
+        self.leases.iter().any(|lease| {
+            lease.name == *name
+                && lease.term == term
+                && lease.member == slot
+                && lease.state(self.now) == LeaseState::Leased
+        })
+    }
+
+    /// A heartbeat renews exactly the leases both sides agree on, if they agree.
+    pub fn heartbeat(&mut self, slot: u32, held: &HeldSet) -> Outcome {
+        let mut agreed = self.member(slot).unwrap().agreed.clone();
+        agreed.retain(|(name, term)| self.holds(slot, name, *term));
+        let mut beat = Beat::default();
+        match held {
+            HeldSet::Same { count, digest: shown } => {
+                let known = digest(agreed.iter().map(|(name, term)| (name, *term)));
+                beat.resync = agreed.len() != *count as usize || known != *shown;
+            }
+            HeldSet::List(list) => {
+                agreed.clear();
+                for (name, term) in list {
+                    if !self.holds(slot, name, *term) {
+                        beat.lost.push((name.clone(), *term));
+                    } else if !agreed.contains(&(name.clone(), *term)) {
+                        agreed.push((name.clone(), *term));
+                    }
+                }
+            }
+        }
+        agreed.sort();
+        for (name, term) in &agreed {
+            let lease = self.leases.iter_mut().find(|lease| lease.name == *name).unwrap();
+            if !beat.resync {
+                lease.beaten(self.now.boot);
+            }
+            if lease.step_down_asked {
+                beat.step_down.push((name.clone(), *term));
+            }
+        }
+        self.member_mut(slot).unwrap().agreed = agreed;
+        Outcome::Beat(beat)
+    }
+
+    /// A goodbye: its waits are over, and its leases are free at once.
+    pub fn leave(&mut self, slot: u32) -> Outcome {
+        self.presence_ends(slot);
+        let mut held: Vec<_> = self
+            .leases
+            .iter()
+            .filter(|lease| lease.is_bound() && lease.holder(self.now) == Some(slot))
+            .map(|lease| (lease.name.clone(), lease.id().unwrap()))
+            .collect();
+        held.sort();
+        for (name, id) in held {
+            self.release_lease(&name, id, None).unwrap();
+        }
+        Outcome::Done
+    }
+
+    /// Silent for too long, or remembered for long enough.
+    pub fn presence_ends(&mut self, slot: u32) {
+        let now = self.now.boot;
+        let member = self.member_mut(slot).unwrap();
+        if member.gone_at.is_some() {
+            member.forgotten = true;
+            return;
+        }
+        member.gone_at = Some(now);
+        member.agreed.clear();
+        let waiting = self.waits.iter().filter(|wait| wait.member == slot);
+        let waiting: Vec<_> = waiting.map(|wait| wait.ticket).collect();
+        for ticket in waiting {
+            self.answer_wait(ticket, Err(Refusal::MemberGone));
+        }
+    }
+
+    pub fn list_members(&self) -> Outcome {
+        let present = self.members.iter().filter(|m| m.gone_at.is_none() && !m.forgotten);
+        let info = |member: &Member| {
+            let held = self.leases.iter().filter(|l| l.holder(self.now) == Some(member.slot));
+            let mut leases: Vec<_> = held.map(|lease| (lease.name.clone(), lease.term)).collect();
+            leases.sort();
+            MemberInfo {
+                id: member.id,
+                slot: MemberSlot(member.slot),
+                metadata: member.metadata.clone(),
+                joined_at: member.joined_at,
+                leases,
+            }
+        };
+        Outcome::Members(present.map(info).collect())
+    }
+
+    pub fn restart_members(&mut self) {
+        for member in self.members.iter_mut().filter(|member| !member.forgotten) {
+            member.seen_at = self.now.boot;
+            member.agreed.clear();
+            // It lived in the process that has ended.
+            let is_over = member.gone_at.is_some() || member.ttl_ms == limits::LEASE_MS_INFINITE;
+            member.gone_at = is_over.then_some(self.now.boot);
+        }
+    }
+}
+
+impl super::queues::Message {
+    fn is_proved_by(&self, token: LockToken) -> bool {
+        super::receive::view(self).token() == Some(token)
+    }
+}

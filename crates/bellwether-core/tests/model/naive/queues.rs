@@ -1,0 +1,532 @@
+//! Queues and sending.
+
+use bellwether_core::error::{Operation, Refusal};
+use bellwether_core::limits;
+use bellwether_core::message::{NewMessage, Reason, State};
+use bellwether_core::name::{QueueName, QueuePath, SequenceNumber, SessionId};
+use bellwether_core::outcome::{Counts, Outcome, QueueInfo, Sequences, Totals};
+use bellwether_core::settings::{QueueSettings, SettingsPatch};
+use bellwether_core::time::{BootTime, WallTime};
+
+use super::sessions::Session;
+use super::{ForWhat, Naive};
+
+pub struct Queue {
+    pub id: u32,
+    pub name: QueueName,
+    pub settings: QueueSettings,
+    pub created_at: WallTime,
+    pub last: u64,
+    pub messages: Vec<Message>,
+    pub sessions: Vec<Session>,
+    pub seen: Vec<(u128, WallTime)>,
+    pub totals: Totals,
+    pub used_at: BootTime,
+    /// What was there when forwarding was switched on has still to move.
+    pub begins_to_forward: bool,
+}
+
+#[derive(Clone)]
+pub struct Message {
+    pub dead: bool,
+    pub sequence: u64,
+    pub state: State,
+    pub visible: bool,
+    pub bytes: u32,
+    pub overlay_bytes: Option<u32>,
+    pub enqueued_at: WallTime,
+    pub expires_at: WallTime,
+    pub origin: u64,
+    pub source: u32,
+    pub session: Option<SessionId>,
+    pub number: u32,
+    pub deliveries: u32,
+    pub failures: u16,
+    pub crashes: u16,
+    pub releases: u16,
+    pub reason: Reason,
+    pub hops: u8,
+}
+
+impl Message {
+    pub fn size(&self) -> u64 {
+        u64::from(self.bytes) + u64::from(self.overlay_bytes.unwrap_or(0))
+    }
+}
+
+impl Queue {
+    pub fn find(&self, dead: bool, sequence: u64) -> Option<usize> {
+        self.messages.iter().position(|m| m.dead == dead && m.sequence == sequence)
+    }
+
+    /// Indices of the messages of one half, by number.
+    pub fn by_number(&self, dead: bool) -> Vec<usize> {
+        let mut indices: Vec<usize> =
+            (0..self.messages.len()).filter(|m| self.messages[*m].dead == dead).collect();
+        indices.sort_by_key(|m| self.messages[*m].sequence);
+        indices
+    }
+
+    pub fn size(&self) -> u64 {
+        let states = self.sessions.iter().map(|s| u64::from(s.state_bytes.unwrap_or(0)));
+        self.messages.iter().map(Message::size).sum::<u64>() + states.sum::<u64>()
+    }
+
+    fn count(&self, is: impl Fn(&State) -> bool) -> u64 {
+        self.messages.iter().filter(|m| !m.dead && is(&m.state)).count() as u64
+    }
+
+    pub fn info(&self) -> QueueInfo {
+        QueueInfo {
+            name: self.name.clone(),
+            settings: self.settings.clone(),
+            created_at: self.created_at,
+            counts: Counts {
+                ready: self.count(|s| *s == State::Ready),
+                locked: self.count(|s| matches!(s, State::Locked(_))),
+                scheduled: self
+                    .count(|s| matches!(s, State::Scheduled { .. } | State::Delayed { .. })),
+                deferred: self.count(|s| *s == State::Deferred),
+                dead_letters: self.messages.iter().filter(|m| m.dead).count() as u64,
+                size_bytes: self.size(),
+            },
+            totals: self.totals,
+        }
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+}
+
+impl Naive {
+    pub fn create_queue(
+        &mut self,
+        name: &QueueName,
+        settings: &QueueSettings,
+    ) -> Result<Outcome, Refusal> {
+        if self.queue_named(name).is_ok() {
+            return Ok(Outcome::QueueCreated { existed: true });
+        }
+        settings.check()?;
+        self.check_targets(name, settings)?;
+        self.queues_ever += 1;
+        self.queues.push(Queue {
+            id: self.queues_ever,
+            name: name.clone(),
+            settings: settings.clone(),
+            created_at: self.now.wall,
+            last: 0,
+            messages: Vec::new(),
+            sessions: Vec::new(),
+            seen: Vec::new(),
+            totals: Totals::default(),
+            used_at: self.now.boot,
+            begins_to_forward: false,
+        });
+        Ok(Outcome::QueueCreated { existed: false })
+    }
+
+    fn check_targets(&self, name: &QueueName, settings: &QueueSettings) -> Result<(), Refusal> {
+        let wrong = |what| Err(Refusal::InvalidValue { what, why: String::new() });
+        let is_bad =
+            |target: &QueueName| target == name || self.queue_named(target).is_err();
+        if settings.forward_to.as_ref().is_some_and(is_bad) {
+            return wrong("forward_to");
+        }
+        if settings.forward_dead_letters_to.as_ref().is_some_and(is_bad) {
+            return wrong("forward_dead_letters_to");
+        }
+        if settings.sessions && settings.forward_to.is_some() {
+            return wrong("forward_to");
+        }
+        Ok(())
+    }
+
+    pub fn update_queue(
+        &mut self,
+        name: &QueueName,
+        patch: &SettingsPatch,
+    ) -> Result<Outcome, Refusal> {
+        let q = self.queue_named(name)?;
+        let settings = patch.apply(&self.queues[q].settings)?;
+        self.check_targets(name, &settings)?;
+        let queue = &mut self.queues[q];
+        queue.begins_to_forward |=
+            settings.forward_to.is_some() && queue.settings.forward_to.is_none();
+        queue.settings = settings;
+        queue.used_at = self.now.boot;
+        // Whoever waited may be served now, and what is told is what is then.
+        self.serve();
+        let q = self.queue_named(name)?;
+        Ok(Outcome::Queue(Box::new(self.queues[q].info())))
+    }
+
+    pub fn delete_queue(&mut self, name: &QueueName) -> Result<Outcome, Refusal> {
+        let q = self.queue_named(name)?;
+        self.remove_queue(q);
+        Ok(Outcome::Done)
+    }
+
+    pub fn remove_queue(&mut self, q: usize) {
+        let (id, name) = (self.queues[q].id, self.queues[q].name.clone());
+        let waiting: Vec<_> = self.waits.iter().filter(|w| w.queue() == Some(id)).collect();
+        let waiting: Vec<_> = waiting.into_iter().map(|wait| wait.ticket).collect();
+        for ticket in waiting {
+            self.answer_wait(ticket, Err(Refusal::QueueNotFound(name.clone())));
+        }
+        self.queues.remove(q);
+        // A queue of the same name must not take its tokens for its own.
+        self.incarnation += 1;
+    }
+
+    pub fn is_busy(&self, q: usize) -> bool {
+        let queue = &self.queues[q];
+        queue.settings.forward_to.is_some()
+            || queue.info().counts.scheduled > 0
+            || self.waits.iter().any(|wait| wait.queue() == Some(queue.id))
+    }
+
+    pub fn describe_queue(&self, name: &QueueName) -> Result<Outcome, Refusal> {
+        Ok(Outcome::Queue(Box::new(self.queues[self.queue_named(name)?].info())))
+    }
+
+    pub fn list_queues(&self, after: Option<&QueueName>, max: u32) -> Outcome {
+        let mut infos: Vec<QueueInfo> = self.queues.iter().map(Queue::info).collect();
+        infos.retain(|info| after.is_none_or(|after| info.name > *after));
+        infos.sort_by(|a, b| a.name.cmp(&b.name));
+        infos.truncate(max as usize);
+        Outcome::Queues(infos)
+    }
+
+    pub fn purge(
+        &mut self,
+        from: &QueuePath,
+        before: Option<WallTime>,
+        max: u32,
+    ) -> Result<Outcome, Refusal> {
+        let q = self.queue_named(&from.queue)?;
+        let dead = from.part == bellwether_core::name::Part::Dead;
+        let queue = &mut self.queues[q];
+        queue.used_at = self.now.boot;
+        let mut doomed: Vec<u64> = queue
+            .messages
+            .iter()
+            .filter(|m| m.dead == dead && !matches!(m.state, State::Locked(_)))
+            .filter(|m| before.is_none_or(|before| m.enqueued_at < before))
+            .map(|m| m.sequence)
+            .collect();
+        doomed.sort_unstable();
+        doomed.truncate(max as usize);
+        for sequence in &doomed {
+            let m = queue.find(dead, *sequence).unwrap();
+            queue.messages.remove(m);
+            queue.totals.purged += 1;
+        }
+        self.forget_sessions(q);
+        Ok(Outcome::Count(doomed.len() as u64))
+    }
+
+    pub fn send(
+        &mut self,
+        name: &QueueName,
+        messages: &[NewMessage],
+    ) -> Result<Outcome, Refusal> {
+        let q = self.queue_named(name)?;
+        let queue = &self.queues[q];
+        let settings = &queue.settings;
+        if !settings.status.can_send() {
+            let queue = queue.name.clone();
+            return Err(Refusal::QueueDisabled { queue, operation: Operation::Send });
+        }
+        if messages.is_empty() {
+            return Err(Refusal::InvalidValue { what: "messages", why: String::new() });
+        }
+        for new in messages {
+            if new.content_bytes > settings.message_bytes_max {
+                return Err(Refusal::TooLarge {
+                    what: "a message, properties included,",
+                    bytes: new.content_bytes.into(),
+                    bytes_max: settings.message_bytes_max.into(),
+                });
+            }
+            if settings.sessions && new.session.is_none() {
+                return Err(Refusal::SessionRequired(queue.name.clone()));
+            }
+        }
+        let bytes: u64 = messages.iter().map(|new| u64::from(new.content_bytes)).sum();
+        if queue.size() + bytes > settings.size_bytes_max {
+            let (queue, size_bytes_max) = (queue.name.clone(), settings.size_bytes_max);
+            return Err(Refusal::QueueFull { queue, size_bytes_max });
+        }
+        self.queues[q].used_at = self.now.boot;
+        let numbers = messages.iter().map(|new| self.send_one(q, new)).collect();
+        Ok(Outcome::Sent(Sequences::List(numbers)))
+    }
+
+    fn send_one(&mut self, q: usize, new: &NewMessage) -> SequenceNumber {
+        let (queue, now) = (&mut self.queues[q], self.now.wall);
+        if let Some(window) = queue.settings.duplicate_window_ms.filter(|_| new.id_hash != 0) {
+            let is_lately = |at: WallTime| at.plus_ms(window) > now;
+            if queue.seen.iter().any(|(id, at)| *id == new.id_hash && is_lately(*at)) {
+                queue.totals.duplicates += 1;
+                return SequenceNumber(0);
+            }
+            queue.seen.push((new.id_hash, now));
+        }
+        let due = new.due.filter(|due| *due > now);
+        let enqueued_at = due.unwrap_or(now);
+        let ttl_ms = new.ttl_ms.unwrap_or(u64::MAX).min(queue.settings.ttl_ms.unwrap_or(u64::MAX));
+        let sequence = queue.next();
+        queue.totals.sent += 1;
+        queue.messages.push(Message {
+            dead: false,
+            sequence,
+            state: due.map_or(State::Ready, |due| State::Scheduled { due }),
+            visible: false,
+            bytes: new.content_bytes,
+            overlay_bytes: None,
+            enqueued_at,
+            expires_at: enqueued_at.plus_ms(ttl_ms),
+            origin: sequence,
+            source: 0,
+            session: new.session.clone(),
+            number: 0,
+            deliveries: 0,
+            failures: 0,
+            crashes: 0,
+            releases: 0,
+            reason: Reason::None,
+            hops: 0,
+        });
+        self.mention_session(q, new.session.as_ref());
+        if due.is_none() {
+            self.forward(q, sequence);
+        }
+        SequenceNumber(sequence)
+    }
+
+    pub fn cancel(
+        &mut self,
+        name: &QueueName,
+        sequences: &[SequenceNumber],
+    ) -> Result<Outcome, Refusal> {
+        let q = self.queue_named(name)?;
+        let queue = &mut self.queues[q];
+        for sequence in sequences {
+            let found = queue.find(false, sequence.0).map(|m| queue.messages[m].state);
+            if !matches!(found, Some(State::Scheduled { .. })) {
+                return Err(Refusal::MessageNotFound(*sequence));
+            }
+        }
+        queue.used_at = self.now.boot;
+        let mut count = 0;
+        for sequence in sequences {
+            if let Some(m) = queue.find(false, sequence.0) {
+                queue.messages.remove(m);
+                queue.totals.cancelled += 1;
+                count += 1;
+            }
+        }
+        self.forget_sessions(q);
+        Ok(Outcome::Count(count))
+    }
+
+    /// Why a queue would not take a forwarded message, if it would not.
+    fn objection(&self, target: &QueueName, message: &Message) -> Result<usize, Reason> {
+        let t = self.queue_named(target).map_err(|_| Reason::ForwardTargetUnavailable)?;
+        let queue = &self.queues[t];
+        let is_full = queue.size() + message.size() > queue.settings.size_bytes_max;
+        if !queue.settings.status.can_send() || is_full {
+            return Err(Reason::ForwardTargetUnavailable);
+        }
+        if queue.settings.sessions && message.session.is_none() {
+            return Err(Reason::SessionIdIsNull);
+        }
+        Ok(t)
+    }
+
+    /// A ready message moves on as far as it goes (CC-72).
+    pub fn forward(&mut self, q: usize, sequence: u64) {
+        let Some(target) = self.queues[q].settings.forward_to.clone() else { return };
+        let m = self.queues[q].find(false, sequence).unwrap();
+        let message = self.queues[q].messages[m].clone();
+        if message.hops >= limits::FORWARD_HOPS_MAX {
+            return self.dead_letter(q, m, Reason::MaxTransferHopCountExceeded, None);
+        }
+        match self.objection(&target, &message) {
+            Err(reason) => self.dead_letter(q, m, reason, None),
+            Ok(t) => {
+                self.queues[q].totals.forwarded += 1;
+                self.queues[q].messages.remove(m);
+                self.forget_sessions(q);
+                let (hops, until) = (message.hops + 1, message.expires_at);
+                self.arrive(t, Message { hops, ..message }, until);
+            }
+        }
+    }
+
+    /// A message comes into a queue from another one and starts there as if sent.
+    fn arrive(&mut self, t: usize, message: Message, not_after: WallTime) {
+        let queue = &mut self.queues[t];
+        let sequence = queue.next();
+        queue.totals.sent += 1;
+        queue.used_at = self.now.boot;
+        let ttl = queue.settings.ttl_ms.map_or(WallTime::NEVER, |ms| self.now.wall.plus_ms(ms));
+        queue.messages.push(Message {
+            dead: false,
+            sequence,
+            state: State::Ready,
+            visible: false,
+            enqueued_at: self.now.wall,
+            expires_at: ttl.min(not_after),
+            number: 0,
+            deliveries: 0,
+            failures: 0,
+            crashes: 0,
+            releases: 0,
+            ..message.clone()
+        });
+        self.mention_session(t, message.session.as_ref());
+        self.forward(t, sequence);
+    }
+
+    pub fn forward_what_waits(&mut self, q: usize) {
+        let queue = &self.queues[q];
+        let mut ready: Vec<u64> = queue
+            .messages
+            .iter()
+            .filter(|m| !m.dead && m.state == State::Ready)
+            .map(|m| m.sequence)
+            .collect();
+        ready.sort_unstable();
+        for sequence in ready {
+            self.forward(q, sequence);
+        }
+    }
+
+    /// Sets a message aside with its reason: here, or where the queue's dead letters go.
+    pub fn dead_letter(&mut self, q: usize, m: usize, reason: Reason, overlay: Option<u32>) {
+        let id = self.queues[q].id;
+        let message = &mut self.queues[q].messages[m];
+        message.reason = reason;
+        message.overlay_bytes = overlay.or(message.overlay_bytes);
+        message.source = id;
+        let message = message.clone();
+        let target = self.queues[q].settings.forward_dead_letters_to.clone();
+        let target = target.filter(|_| message.hops < limits::FORWARD_HOPS_MAX);
+        let queue = &mut self.queues[q];
+        match target.and_then(|target| self.objection(&target, &message).ok()) {
+            Some(t) => {
+                let queue = &mut self.queues[q];
+                queue.totals.forwarded += 1;
+                queue.messages.remove(m);
+                self.forget_sessions(q);
+                let hops = message.hops + 1;
+                self.arrive(t, Message { hops, ..message }, WallTime::NEVER);
+            }
+            None => {
+                queue = &mut self.queues[q];
+                queue.totals.dead_lettered += 1;
+                let message = &mut queue.messages[m];
+                message.dead = true;
+                message.state = State::Ready;
+                message.visible = false;
+            }
+        }
+        let _ = q;
+    }
+
+    pub fn redrive(
+        &mut self,
+        name: &QueueName,
+        to: Option<&QueueName>,
+        sequences: &[SequenceNumber],
+        max: u32,
+    ) -> Result<Outcome, Refusal> {
+        let q = self.queue_named(name)?;
+        let t = self.queue_named(to.unwrap_or(name))?;
+        let target = &self.queues[t];
+        if !target.settings.status.can_send() {
+            let queue = target.name.clone();
+            return Err(Refusal::QueueDisabled { queue, operation: Operation::Send });
+        }
+        let queue = &self.queues[q];
+        let is_ready =
+            |n: u64| queue.find(true, n).is_some_and(|m| queue.messages[m].state == State::Ready);
+        if let Some(missing) = sequences.iter().find(|sequence| !is_ready(sequence.0)) {
+            return Err(Refusal::MessageNotFound(*missing));
+        }
+        let mut chosen: Vec<u64> = if sequences.is_empty() {
+            let all = queue.by_number(true).into_iter().map(|m| queue.messages[m].sequence);
+            all.filter(|n| is_ready(*n)).collect()
+        } else {
+            sequences.iter().map(|sequence| sequence.0).collect()
+        };
+        chosen.truncate(max as usize);
+        chosen.sort_unstable();
+        chosen.dedup();
+        let message = |n: &u64| &queue.messages[queue.find(true, *n).unwrap()];
+        if target.settings.sessions && chosen.iter().any(|n| message(n).session.is_none()) {
+            return Err(Refusal::SessionRequired(target.name.clone()));
+        }
+        let bytes: u64 = chosen.iter().map(|n| message(n).size()).sum();
+        if t != q && target.size() + bytes > target.settings.size_bytes_max {
+            let (queue, size_bytes_max) = (target.name.clone(), target.settings.size_bytes_max);
+            return Err(Refusal::QueueFull { queue, size_bytes_max });
+        }
+        self.queues[q].used_at = self.now.boot;
+        self.queues[t].used_at = self.now.boot;
+        for sequence in &chosen {
+            let m = self.queues[q].find(true, *sequence).unwrap();
+            let message = self.queues[q].messages.remove(m);
+            if t == q {
+                // It never left the queue, so it is not counted as coming in again.
+                self.queues[q].totals.sent -= 1;
+            } else {
+                self.queues[q].totals.forwarded += 1;
+            }
+            let fresh = Message { reason: Reason::None, hops: 0, source: 0, ..message };
+            self.arrive(t, fresh, WallTime::NEVER);
+            self.forget_sessions(q);
+        }
+        Ok(Outcome::Count(chosen.len() as u64))
+    }
+
+    /// A scheduled message is appended as new; a delayed one returns to its place.
+    pub fn becomes_due(&mut self, q: usize, m: usize) {
+        let queue = &mut self.queues[q];
+        if matches!(queue.messages[m].state, State::Scheduled { .. }) {
+            queue.messages[m].sequence = queue.last + 1;
+            queue.last += 1;
+            queue.used_at = self.now.boot;
+        }
+        queue.messages[m].state = State::Ready;
+        queue.messages[m].visible = false;
+        let (dead, sequence) = (queue.messages[m].dead, queue.messages[m].sequence);
+        if !dead {
+            self.forward(q, sequence);
+        }
+    }
+
+    /// Its time ran out (CC-28, CC-58).
+    pub fn expire(&mut self, q: usize, m: usize) {
+        if self.queues[q].settings.dead_letter_expired {
+            self.dead_letter(q, m, Reason::TtlExpired, None);
+        } else {
+            self.queues[q].messages.remove(m);
+            self.queues[q].totals.expired += 1;
+            self.forget_sessions(q);
+        }
+    }
+}
+
+impl super::Wait {
+    pub fn queue(&self) -> Option<u32> {
+        match self.for_what {
+            ForWhat::Messages { queue, .. } | ForWhat::Session { queue, .. } => Some(queue),
+            ForWhat::Lease(_) | ForWhat::Watch(_) => None,
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! A message in a receiver's hands, and the ways to settle it.
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use bellwether_core::command::{Command, Disposition, NewContent, Settlement};
+use bellwether_core::message::{MessageView, Reason, State};
+use bellwether_core::name::{LockToken, SequenceNumber};
+use bellwether_core::outcome::Outcome;
+use bellwether_core::time::{BootTime, Now, WallTime};
+use bytes::Bytes;
+
+use crate::error::Error;
+use crate::handle::unreachable_outcome;
+use crate::message::{self, Message, Overlay, Value};
+use crate::queue::{Queue, ms};
+
+/// A message as the store shows it: what was sent, and what became of it.
+#[derive(Clone, Debug)]
+pub struct Received {
+    message: Result<Message, String>,
+    view: MessageView,
+    overlay: Overlay,
+}
+
+/// Puts views and the contents that travelled beside them together again.
+pub(crate) fn read_views(
+    views: Vec<MessageView>,
+    contents: Vec<Result<Bytes, String>>,
+) -> Vec<Received> {
+    let mut contents = contents.into_iter();
+    let mut next = || contents.next().unwrap_or_else(|| Err("its content is missing".into()));
+    views
+        .into_iter()
+        .map(|view| {
+            let mut message = next().and_then(|content| {
+                message::decode(content).map_err(|bad| format!("its content is unreadable: {bad}"))
+            });
+            let mut overlay = Overlay::default();
+            if view.message.standing.overlay.0 != 0 {
+                match next().map(|content| Overlay::decode(&content)) {
+                    Ok(Ok(found)) => overlay = found,
+                    Ok(Err(bad)) => message = Err(format!("its changes are unreadable: {bad}")),
+                    Err(what) => message = Err(what),
+                }
+            }
+            if let Ok(message) = &mut message {
+                if let Some(session) = &view.session {
+                    message.session = Some(session.as_str().to_owned());
+                }
+                message.apply(&overlay);
+            }
+            Received { message, view, overlay }
+        })
+        .collect()
+}
+
+impl Received {
+    /// The message, or why it cannot be read. What can be read is also reached directly.
+    pub fn message(&self) -> Result<&Message, &str> {
+        self.message.as_ref().map_err(String::as_str)
+    }
+
+    /// Its number in its queue.
+    pub fn sequence(&self) -> SequenceNumber {
+        self.view.sequence
+    }
+
+    /// When it entered the queue.
+    pub fn enqueued_at(&self) -> WallTime {
+        self.view.message.enqueued_at
+    }
+
+    /// When it expires, if it does.
+    pub fn expires_at(&self) -> Option<WallTime> {
+        Some(self.view.message.expires_at).filter(|at| *at != WallTime::NEVER)
+    }
+
+    /// Which delivery this is, the current one included: one the first time, zero if it was only
+    /// looked at before that.
+    pub fn deliveries(&self) -> u32 {
+        let held = u32::from(matches!(self.view.message.standing.state, State::Locked(_)));
+        self.view.message.standing.deliveries + held
+    }
+
+    /// Where it is in its life.
+    pub fn state(&self) -> State {
+        self.view.message.standing.state
+    }
+
+    /// Why it is a dead letter, if it is one.
+    pub fn dead_letter_reason(&self) -> Option<&str> {
+        match self.view.message.standing.reason {
+            Reason::None => None,
+            reason => reason.as_str().or(self.overlay.reason.as_deref()).or(Some("")),
+        }
+    }
+
+    /// What was said about why it is a dead letter.
+    pub fn dead_letter_description(&self) -> Option<&str> {
+        self.overlay.description.as_deref()
+    }
+
+    /// The record itself.
+    pub fn view(&self) -> &MessageView {
+        &self.view
+    }
+}
+
+/// One delivery: a message locked for its receiver until it is settled or the lock runs out.
+///
+/// Every settling method takes the delivery: it is settled once. A delivery that is dropped
+/// without being settled is abandoned, so that a panic in a handler counts as a failure and the
+/// message comes back at once; [`Delivery::keep`] leaves the lock to run on.
+#[derive(Debug)]
+pub struct Delivery {
+    queue: Queue,
+    received: Received,
+    message: Message,
+    token: LockToken,
+    locked_until: BootTime,
+    lock_ms: u32,
+    changes: Overlay,
+    settled: bool,
+}
+
+impl Deref for Delivery {
+    type Target = Message;
+
+    fn deref(&self) -> &Message {
+        &self.message
+    }
+}
+
+impl Delivery {
+    /// `None` for a message that cannot be read: it is set aside where its bytes are kept.
+    pub(crate) fn new(queue: Queue, now: Now, received: Received) -> Option<Self> {
+        let token = received.view.token()?;
+        let State::Locked(lock) = received.view.message.standing.state else { return None };
+        let unreadable = received.message.as_ref().err().cloned();
+        let message = received.message.clone().unwrap_or_default();
+        let delivery = Self {
+            queue,
+            message,
+            token,
+            // The lock began before its answer reached us; it is at most this long.
+            locked_until: now.boot.plus_ms(lock.lock_ms.into()),
+            lock_ms: lock.lock_ms,
+            received,
+            changes: Overlay::default(),
+            settled: false,
+        };
+        let Some(what) = unreadable else { return Some(delivery) };
+        delivery.set_aside(what);
+        None
+    }
+
+    /// Damage must not stop a queue: the message becomes a dead letter that says what is wrong
+    /// with it, or waits in the dead letters as it is.
+    fn set_aside(mut self, what: String) {
+        self.settled = true;
+        if self.queue.is_dead_letters() {
+            return;
+        }
+        let (from, token) = (self.queue.path.clone(), self.token);
+        let overlay = Overlay {
+            reason: Some("Unreadable".into()),
+            description: Some(what),
+            ..Overlay::default()
+        };
+        let content = overlay.encode();
+        let overlay = Some(NewContent { index: 0, bytes: content.len() as u32 });
+        let disposition = Disposition::DeadLetter;
+        let settlements = vec![Settlement { token, disposition, overlay }];
+        self.queue.inner.tell_with(Command::Settle { from, settlements }, vec![content]);
+    }
+
+    /// The message and what the store says of it.
+    pub fn received(&self) -> &Received {
+        &self.received
+    }
+
+    /// Its number in its queue.
+    pub fn sequence(&self) -> SequenceNumber {
+        self.received.sequence()
+    }
+
+    /// Which delivery of the message this is; one the first time.
+    pub fn deliveries(&self) -> u32 {
+        self.received.deliveries()
+    }
+
+    /// The proof of this delivery.
+    pub fn token(&self) -> LockToken {
+        self.token
+    }
+
+    /// When the lock runs out at the latest, on the boot clock.
+    pub fn locked_until(&self) -> BootTime {
+        self.locked_until
+    }
+
+    /// How long the lock lasts from one renewal to the next.
+    pub fn lock_duration(&self) -> Duration {
+        Duration::from_millis(self.lock_ms.into())
+    }
+
+    /// Changes a property of the message; takes effect when it is abandoned, deferred or
+    /// dead-lettered.
+    pub fn set_property(&mut self, key: impl Into<String>, value: impl Into<Value>) {
+        self.changes.properties.insert(key.into(), Some(value.into()));
+    }
+
+    /// The work is done: the message goes.
+    pub async fn complete(self) -> Result<(), Error> {
+        self.settle(Disposition::Complete).await
+    }
+
+    /// The work failed: the message comes back at once.
+    pub async fn abandon(self) -> Result<(), Error> {
+        self.settle(Disposition::Abandon { delay_ms: None }).await
+    }
+
+    /// The work failed: the message comes back after `delay`.
+    pub async fn abandon_after(self, delay: Duration) -> Result<(), Error> {
+        self.settle(Disposition::Abandon { delay_ms: Some(ms(delay)) }).await
+    }
+
+    /// Nothing was done: the message comes back at once and this delivery does not count.
+    pub async fn release(self) -> Result<(), Error> {
+        self.settle(Disposition::Release).await
+    }
+
+    /// Sets the message aside until it is asked for by its number.
+    pub async fn defer(self) -> Result<SequenceNumber, Error> {
+        let sequence = self.sequence();
+        self.settle(Disposition::Defer).await?;
+        Ok(sequence)
+    }
+
+    /// The message can never work: it becomes a dead letter with this reason.
+    pub async fn dead_letter(
+        mut self,
+        reason: impl Into<String>,
+        description: impl Into<String>,
+    ) -> Result<(), Error> {
+        self.changes.reason = Some(reason.into());
+        self.changes.description = Some(description.into());
+        self.settle(Disposition::DeadLetter).await
+    }
+
+    pub(crate) async fn settle(mut self, disposition: Disposition) -> Result<(), Error> {
+        self.settled = true;
+        let mut contents = Vec::new();
+        let overlay = (!self.changes.is_empty()).then(|| {
+            let content = self.changes.encode();
+            let bytes = content.len() as u32;
+            contents.push(content);
+            NewContent { index: 0, bytes }
+        });
+        let settlements = vec![Settlement { token: self.token, disposition, overlay }];
+        let from = self.queue.path.clone();
+        let reply =
+            self.queue.inner.ask_with(Command::Settle { from, settlements }, contents).await?;
+        match reply.outcome {
+            Outcome::Settled { mut refused } => match refused.pop() {
+                Some((_, refusal)) => Err(refusal.into()),
+                None => Ok(()),
+            },
+            other => unreachable_outcome(&other),
+        }
+    }
+
+    /// Starts the lock anew.
+    pub async fn renew(&mut self) -> Result<(), Error> {
+        let asked_at = self.queue.inner.clock.now().boot;
+        let tokens = vec![self.token];
+        let command =
+            Command::RenewLocks { from: self.queue.path.clone(), tokens, lock_ms: None };
+        match self.queue.inner.ask(command).await?.outcome {
+            Outcome::Renewed { lock_ms, mut refused } => match refused.pop() {
+                Some((_, refusal)) => Err(refusal.into()),
+                None => {
+                    self.locked_until = asked_at.plus_ms(lock_ms.into());
+                    Ok(())
+                }
+            },
+            other => unreachable_outcome(&other),
+        }
+    }
+
+    /// Lets go of the handle and keeps the lock: whoever has the token may settle.
+    pub fn keep(mut self) -> LockToken {
+        self.settled = true;
+        self.token
+    }
+}
+
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        if !self.settled {
+            let settlements = vec![Settlement {
+                token: self.token,
+                disposition: Disposition::Abandon { delay_ms: None },
+                overlay: None,
+            }];
+            let from = self.queue.path.clone();
+            self.queue.inner.tell(Command::Settle { from, settlements });
+        }
+    }
+}

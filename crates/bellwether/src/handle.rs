@@ -1,0 +1,172 @@
+//! The way in: one handle to one store.
+
+use std::sync::Arc;
+
+use bellwether_core::command::{Command, Request};
+use bellwether_core::limits;
+use bellwether_core::name::{MemberId, MemberSlot, QueueName, RequestNumber};
+use bellwether_core::outcome::{MemberInfo, Outcome, QueueInfo};
+use bellwether_core::settings::QueueSettings;
+use bytes::Bytes;
+
+use crate::clock::{Clock, VirtualClock};
+use crate::engine::local::Local;
+use crate::engine::{Call, Reply};
+use crate::error::Error;
+use crate::open::Open;
+use crate::queue::Queue;
+
+/// One store, opened. Cheap to clone; the store is closed when the last clone is gone, or by
+/// [`Bellwether::close`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), bellwether::Error> {
+/// use bellwether::Bellwether;
+///
+/// let bw = Bellwether::open("memory:").await?;
+/// let orders = bw.create_queue("orders", Default::default()).await?;
+/// orders.send("two coffees").await?;
+///
+/// let delivery = orders.receive().one().await?.expect("it was just sent");
+/// assert_eq!(delivery.text(), Some("two coffees"));
+/// delivery.complete().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Bellwether {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    engine: Arc<Local>,
+    pub(crate) clock: Clock,
+    pub(crate) member: MemberSlot,
+    pub(crate) member_id: MemberId,
+    pub(crate) presence: crate::presence::Presence,
+}
+
+impl Bellwether {
+    /// Opens the store at `address`: `memory:` keeps nothing, `file:PATH` keeps everything in a
+    /// folder, which is created if it is not there.
+    pub async fn open(address: impl Into<String>) -> Result<Self, Error> {
+        Open::new(address).open().await
+    }
+
+    /// The same with a clock that the caller moves, for tests: advance an hour in a microsecond.
+    pub async fn open_with_clock(
+        address: impl Into<String>,
+        clock: VirtualClock,
+    ) -> Result<Self, Error> {
+        Open::new(address).clock(clock).open().await
+    }
+
+    /// Takes part in a running engine as a new member.
+    pub(crate) async fn join(engine: Arc<Local>, clock: Clock) -> Result<Self, Error> {
+        let member_id = MemberId(crate::chance::random_u128());
+        let command = Command::Join {
+            id: member_id,
+            metadata: format!("pid {}", std::process::id()),
+            // This process is the store: as long as the store is open, the member is here.
+            ttl_ms: limits::LEASE_MS_INFINITE,
+        };
+        let reply = engine.submit(call(MemberSlot(0), command, Vec::new())).await?;
+        let Outcome::Joined(member) = reply.outcome else { unreachable_outcome(&reply.outcome) };
+        let presence = crate::presence::Presence::default();
+        Ok(Self { inner: Arc::new(Inner { engine, clock, member, member_id, presence }) })
+    }
+
+    /// A second member in the same store, with leases of its own: for tests and for programs
+    /// that run several candidates in one process.
+    pub async fn another_member(&self) -> Result<Self, Error> {
+        Self::join(Arc::clone(&self.inner.engine), self.inner.clock.clone()).await
+    }
+
+    /// This member's id, as others see it.
+    pub fn member(&self) -> MemberId {
+        self.inner.member_id
+    }
+
+    /// Creates a queue, or finds it: an existing queue's settings are left alone.
+    pub async fn create_queue(&self, name: &str, settings: QueueSettings) -> Result<Queue, Error> {
+        let queue = self.queue(name)?;
+        let command = Command::CreateQueue {
+            queue: queue.name().clone(),
+            settings: Box::new(settings),
+        };
+        self.inner.ask(command).await?;
+        Ok(queue)
+    }
+
+    /// A handle to a queue; nothing is asked of the store yet.
+    pub fn queue(&self, name: &str) -> Result<Queue, Error> {
+        Ok(Queue::new(Arc::clone(&self.inner), QueueName::new(name)?))
+    }
+
+    /// All queues, by name.
+    pub async fn queues(&self) -> Result<Vec<QueueInfo>, Error> {
+        let command = Command::ListQueues { after: None, max: u32::MAX };
+        match self.inner.ask(command).await?.outcome {
+            Outcome::Queues(queues) => Ok(queues),
+            other => unreachable_outcome(&other),
+        }
+    }
+
+    /// All members that are here.
+    pub async fn members(&self) -> Result<Vec<MemberInfo>, Error> {
+        match self.inner.ask(Command::ListMembers).await?.outcome {
+            Outcome::Members(members) => Ok(members),
+            other => unreachable_outcome(&other),
+        }
+    }
+
+    /// Sends one request as it is and returns the answer as it is: for doors, tests and tools.
+    pub async fn call(&self, request: Request, contents: Vec<Bytes>) -> Result<Reply, Error> {
+        self.inner.engine.submit(Call { request, contents }).await
+    }
+
+    /// The slot this member has in the ledger, for [`Bellwether::call`].
+    pub fn slot(&self) -> MemberSlot {
+        self.inner.member
+    }
+
+    /// Finishes what is in flight, flushes, and lets go of the store. Later calls are answered
+    /// with [`Error::Closed`].
+    pub async fn close(&self) {
+        self.inner.engine.close().await;
+    }
+}
+
+impl Inner {
+    /// Asks without a request number: in one process no answer can get lost.
+    pub(crate) async fn ask(&self, command: Command) -> Result<Reply, Error> {
+        self.ask_with(command, Vec::new()).await
+    }
+
+    pub(crate) async fn ask_with(
+        &self,
+        command: Command,
+        contents: Vec<Bytes>,
+    ) -> Result<Reply, Error> {
+        self.engine.submit(call(self.member, command, contents)).await
+    }
+
+    /// Asks without waiting for the answer, from where nothing can be awaited.
+    pub(crate) fn tell(&self, command: Command) {
+        self.tell_with(command, Vec::new());
+    }
+
+    pub(crate) fn tell_with(&self, command: Command, contents: Vec<Bytes>) {
+        self.engine.tell(call(self.member, command, contents));
+    }
+}
+
+fn call(member: MemberSlot, command: Command, contents: Vec<Bytes>) -> Call {
+    let (number, answered_below) = (RequestNumber(0), RequestNumber(0));
+    Call { request: Request { member, number, answered_below, command }, contents }
+}
+
+/// The engine answered a command with another command's outcome: a broken invariant.
+pub(crate) fn unreachable_outcome(outcome: &Outcome) -> ! {
+    unreachable!("an engine answers each command with its own outcome, not {outcome:?}")
+}

@@ -1,0 +1,118 @@
+//! Content: a message as the journal keeps it and the wire carries it.
+//!
+//! ```text
+//! 1           the format
+//! tag text    for each text that is set, by tag
+//! 8 list      the properties, if there are any
+//! kind rest   the kind of the body, then the body, to the end
+//! ```
+//!
+//! 1. A tag keeps its meaning for ever. A new field gets a new tag between its neighbours and the
+//!    body; old programs refuse it instead of losing it.
+//! 2. One message has one form: fields stand in the order of their tags, once.
+//! 3. The body has no length of its own, as in all our bytes: its frame knows where it ends, and
+//!    a checksum there knows if it is whole.
+//! 4. Session, time-to-live and due time are not in it: the ledger keeps them, and they may change
+//!    while the content never does.
+
+use bellwether_core::codec::{BadBytes, Reader, put_text};
+use bytes::{Buf as _, Bytes};
+
+use super::value::{Value, get_properties, put_properties};
+use super::{BodyKind, Message};
+
+const FORMAT: u8 = 1;
+
+const ID: u8 = 1;
+const SUBJECT: u8 = 2;
+const CORRELATION_ID: u8 = 3;
+const TO: u8 = 4;
+const REPLY_TO: u8 = 5;
+const REPLY_TO_SESSION: u8 = 6;
+const CONTENT_TYPE: u8 = 7;
+const PROPERTIES: u8 = 8;
+const DATA: u8 = 0xf0;
+const VALUE: u8 = 0xf1;
+const SEQUENCE: u8 = 0xf2;
+
+/// The content of a message: all of it but session, time-to-live and due time.
+pub fn encode(message: &Message) -> Bytes {
+    let texts = [
+        (ID, &message.id),
+        (SUBJECT, &message.subject),
+        (CORRELATION_ID, &message.correlation_id),
+        (TO, &message.to),
+        (REPLY_TO, &message.reply_to),
+        (REPLY_TO_SESSION, &message.reply_to_session),
+        (CONTENT_TYPE, &message.content_type),
+    ];
+    // Room for a few short texts: a body is then copied once.
+    let mut out = Vec::with_capacity(message.body.len() + 128);
+    out.push(FORMAT);
+    for (tag, text) in texts {
+        if let Some(text) = text {
+            out.push(tag);
+            put_text(text, &mut out);
+        }
+    }
+    if !message.properties.is_empty() {
+        out.push(PROPERTIES);
+        put_properties(&message.properties, &mut out, Value::put);
+    }
+    out.push(match message.body_kind {
+        BodyKind::Data => DATA,
+        BodyKind::Value => VALUE,
+        BodyKind::Sequence => SEQUENCE,
+    });
+    out.extend_from_slice(&message.body);
+    out.into()
+}
+
+/// Reads the content of a message. The body is a part of it, not a copy.
+pub fn decode(mut content: Bytes) -> Result<Message, BadBytes> {
+    const EXPECTED: &str = "the next field of a message";
+    let mut r = Reader::new(&content);
+    if r.byte("a content")? != FORMAT {
+        return Err(BadBytes { expected: "a content of format 1", offset: 0 });
+    }
+    let mut message = Message::default();
+    let mut last = 0;
+    loop {
+        let offset = r.position();
+        let bad = BadBytes { expected: EXPECTED, offset };
+        let tag = r.byte(EXPECTED)?;
+        if tag <= last {
+            return Err(bad);
+        }
+        last = tag;
+        let text = match tag {
+            ID => &mut message.id,
+            SUBJECT => &mut message.subject,
+            CORRELATION_ID => &mut message.correlation_id,
+            TO => &mut message.to,
+            REPLY_TO => &mut message.reply_to,
+            REPLY_TO_SESSION => &mut message.reply_to_session,
+            CONTENT_TYPE => &mut message.content_type,
+            PROPERTIES => {
+                message.properties = get_properties(&mut r, Value::get)?;
+                if message.properties.is_empty() {
+                    return Err(bad);
+                }
+                continue;
+            }
+            _ => {
+                message.body_kind = match tag {
+                    DATA => BodyKind::Data,
+                    VALUE => BodyKind::Value,
+                    SEQUENCE => BodyKind::Sequence,
+                    _ => return Err(bad),
+                };
+                let head = r.position();
+                content.advance(head);
+                message.body = content;
+                return Ok(message);
+            }
+        };
+        *text = Some(r.text()?.to_owned());
+    }
+}

@@ -1,0 +1,92 @@
+//! From an address to a running store: the only file that knows every kind.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::clock::{Clock, VirtualClock};
+use crate::engine::local::Local;
+use crate::engine::shard::ShardOptions;
+use crate::error::Error;
+use crate::handle::Bellwether;
+use crate::journal::file::FileOptions;
+
+/// What a store is opened with, when the defaults do not fit.
+///
+/// ```
+/// # async fn example() -> Result<(), bellwether::Error> {
+/// let bw = bellwether::Open::new("memory:").memory_bytes_max(64 << 20).open().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Open {
+    address: String,
+    clock: Clock,
+    shard: ShardOptions,
+    file: FileOptions,
+}
+
+impl Open {
+    /// The store at `address`: `memory:` or `file:PATH`.
+    pub fn new(address: impl Into<String>) -> Self {
+        Self {
+            address: address.into(),
+            clock: Clock::System,
+            shard: ShardOptions::default(),
+            file: FileOptions::default(),
+        }
+    }
+
+    /// Time comes from this clock.
+    #[must_use]
+    pub fn clock(mut self, clock: VirtualClock) -> Self {
+        self.clock = Clock::Virtual(clock);
+        self
+    }
+
+    /// Memory for messages (about 160 bytes each, bodies not included); senders are refused with
+    /// `Busy` beyond.
+    #[must_use]
+    pub fn memory_bytes_max(mut self, bytes: u64) -> Self {
+        self.shard.memory_bytes_max = bytes;
+        self
+    }
+
+    /// Memory for the newest bodies.
+    #[must_use]
+    pub fn body_cache_bytes_max(mut self, bytes: usize) -> Self {
+        self.shard.body_cache_bytes_max = bytes;
+        self
+    }
+
+    /// Sizes of the file journal.
+    #[must_use]
+    pub fn file_options(mut self, options: FileOptions) -> Self {
+        self.file = options;
+        self
+    }
+
+    /// Opens it. Reading a large store takes a while, so it happens off the runtime's threads.
+    pub async fn open(self) -> Result<Bellwether, Error> {
+        let wrong = |why: &str| Error::Address { address: self.address.clone(), why: why.into() };
+        let local = if self.address == "memory:" {
+            Local::in_memory(self.clock.clone(), &self.shard)
+        } else if let Some(path) = self.address.strip_prefix("file:") {
+            if path.is_empty() {
+                return Err(wrong("name a folder, as in file:./data"));
+            }
+            let path = PathBuf::from(path.strip_prefix("//").unwrap_or(path));
+            let (clock, shard, mut file) =
+                (self.clock.clone(), self.shard.clone(), self.file.clone());
+            file.holder = format!("pid {}, since {}", std::process::id(), self.clock.now().wall.0);
+            let opening =
+                tokio::task::spawn_blocking(move || Local::file(&path, clock, &shard, file));
+            match opening.await {
+                Ok(opened) => opened?,
+                Err(panic) => return Err(wrong(&format!("opening it failed: {panic}"))),
+            }
+        } else {
+            return Err(wrong("the address starts with memory: or file:"));
+        };
+        Bellwether::join(Arc::new(local), self.clock).await
+    }
+}

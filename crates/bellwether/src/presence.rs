@@ -1,0 +1,5 @@
+//! A member's presence: one heartbeat renews everything it holds.
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Presence {}

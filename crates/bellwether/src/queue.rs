@@ -1,0 +1,310 @@
+//! A queue, as its users hold it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether_core::command::{Command, Receive as ReceiveCommand, ReceiveMode};
+use bellwether_core::limits;
+use bellwether_core::message::NewMessage;
+use bellwether_core::name::{Part, QueueName, QueuePath, SequenceNumber, SessionId, SessionToken};
+use bellwether_core::outcome::{Outcome, QueueInfo};
+use bellwether_core::settings::SettingsPatch;
+use bellwether_core::time::WallTime;
+
+use crate::delivery::{Delivery, Received, read_views};
+use crate::error::Error;
+use crate::handle::{Inner, unreachable_outcome};
+use crate::message::{self, Message};
+use crate::session::AcceptSession;
+
+/// Whoever can send to a queue can repeat an id, so the hash needs no secret; it must only be the
+/// same in every life of a store.
+const ID_HASH_KEY: (u64, u64) = (0x6265_6c6c_7765_7468, 0x6572_2d69_642d_3031);
+
+/// A handle to one queue, or to its dead letters. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) path: QueuePath,
+}
+
+impl Queue {
+    pub(crate) fn new(inner: Arc<Inner>, name: QueueName) -> Self {
+        Self { inner, path: QueuePath::main(name) }
+    }
+
+    /// The queue's name.
+    pub fn name(&self) -> &QueueName {
+        &self.path.queue
+    }
+
+    /// The queue's dead letters: received and settled like a queue, but nothing is sent there.
+    #[must_use]
+    pub fn dead_letters(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), path: QueuePath::dead(self.name().clone()) }
+    }
+
+    /// Sends one message. When this returns the message is flushed to disk: it will be delivered,
+    /// or become a dead letter with its reason, or expire as it was told to.
+    ///
+    /// Dropping the future before it is ready leaves open whether the message was sent.
+    pub async fn send(&self, message: impl Into<Message>) -> Result<SequenceNumber, Error> {
+        let sent = self.send_batch([message.into()]).await?;
+        Ok(sent[0])
+    }
+
+    /// Sends messages, all or none, and returns their numbers; zero for a duplicate that was
+    /// dropped.
+    pub async fn send_batch(
+        &self,
+        messages: impl IntoIterator<Item = impl Into<Message>>,
+    ) -> Result<Vec<SequenceNumber>, Error> {
+        let mut news = Vec::new();
+        let mut contents = Vec::new();
+        for message in messages {
+            let message: Message = message.into();
+            let content = message::encode(&message);
+            news.push(NewMessage {
+                content_bytes: u32::try_from(content.len()).unwrap_or(u32::MAX),
+                id_hash: message.id.as_deref().map_or(0, |id| message::id_hash(ID_HASH_KEY, id)),
+                session: message.session.as_deref().map(SessionId::new).transpose()?,
+                ttl_ms: message.ttl.map(ms),
+                due: message.scheduled_at,
+            });
+            contents.push(content);
+        }
+        let command = Command::Send { queue: self.name().clone(), messages: news };
+        match self.inner.ask_with(command, contents).await?.outcome {
+            Outcome::Sent(sequences) => Ok(sequences.iter().collect()),
+            other => unreachable_outcome(&other),
+        }
+    }
+
+    /// Takes back scheduled messages, all or none; returns how many.
+    pub async fn cancel(
+        &self,
+        sequences: impl IntoIterator<Item = SequenceNumber>,
+    ) -> Result<u64, Error> {
+        let sequences = sequences.into_iter().collect();
+        self.count(Command::Cancel { queue: self.name().clone(), sequences }).await
+    }
+
+    /// Starts a receive; see [`Receive`].
+    pub fn receive(&self) -> Receive {
+        Receive {
+            queue: self.clone(),
+            session: None,
+            max: 1,
+            mode: ReceiveMode::PeekLock,
+            wait: Duration::ZERO,
+            lock: None,
+        }
+    }
+
+    /// Receives messages that were set aside by [`Delivery::defer`], by number, all or none.
+    pub async fn receive_deferred(
+        &self,
+        sequences: impl IntoIterator<Item = SequenceNumber>,
+    ) -> Result<Vec<Delivery>, Error> {
+        let command = Command::ReceiveDeferred {
+            from: self.path.clone(),
+            session: None,
+            sequences: sequences.into_iter().collect(),
+            mode: ReceiveMode::PeekLock,
+        };
+        let reply = self.inner.ask(command).await?;
+        self.deliveries(reply)
+    }
+
+    pub(crate) fn deliveries(&self, reply: crate::engine::Reply) -> Result<Vec<Delivery>, Error> {
+        let now = self.inner.clock.now();
+        Ok(self
+            .messages(reply)?
+            .into_iter()
+            .filter_map(|received| Delivery::new(self.clone(), now, received))
+            .collect())
+    }
+
+    fn messages(&self, reply: crate::engine::Reply) -> Result<Vec<Received>, Error> {
+        match reply.outcome {
+            Outcome::Received(views) | Outcome::Peeked(views) => {
+                Ok(read_views(views, reply.contents))
+            }
+            other => unreachable_outcome(&other),
+        }
+    }
+
+    /// Looks at messages from a number on without touching them: active, locked, deferred and
+    /// scheduled ones.
+    pub async fn peek(&self, from: SequenceNumber, max: u32) -> Result<Vec<Received>, Error> {
+        let command =
+            Command::Peek { from: self.path.clone(), sequence: from, max, session: None };
+        let reply = self.inner.ask(command).await?;
+        self.messages(reply)
+    }
+
+    /// Sends dead letters again: back to this queue, or to another. Returns how many.
+    pub async fn redrive(&self, to: Option<&Queue>, max: u32) -> Result<u64, Error> {
+        let to = to.map(|queue| queue.name().clone());
+        let (queue, sequences) = (self.name().clone(), Vec::new());
+        self.count(Command::Redrive { queue, to, sequences, max }).await
+    }
+
+    /// Sends these dead letters again, all or none.
+    pub async fn redrive_some(
+        &self,
+        to: Option<&Queue>,
+        sequences: impl IntoIterator<Item = SequenceNumber>,
+    ) -> Result<u64, Error> {
+        let to = to.map(|queue| queue.name().clone());
+        let sequences: Vec<_> = sequences.into_iter().collect();
+        let max = u32::try_from(sequences.len()).unwrap_or(u32::MAX);
+        if max == 0 {
+            return Ok(0);
+        }
+        self.count(Command::Redrive { queue: self.name().clone(), to, sequences, max }).await
+    }
+
+    /// Removes messages nobody has locked; returns how many. Only those enqueued before `before`
+    /// if it is given.
+    pub async fn purge(&self, before: Option<WallTime>) -> Result<u64, Error> {
+        let mut purged = 0;
+        loop {
+            let max = limits::BATCH_MESSAGES_MAX as u32;
+            let command = Command::Purge { from: self.path.clone(), before, max };
+            let count = self.count(command).await?;
+            purged += count;
+            if count < u64::from(max) {
+                return Ok(purged);
+            }
+        }
+    }
+
+    /// Settings and counters.
+    pub async fn info(&self) -> Result<QueueInfo, Error> {
+        let command = Command::DescribeQueue { queue: self.name().clone() };
+        match self.inner.ask(command).await?.outcome {
+            Outcome::Queue(info) => Ok(*info),
+            other => unreachable_outcome(&other),
+        }
+    }
+
+    /// Changes settings.
+    pub async fn update(&self, patch: SettingsPatch) -> Result<QueueInfo, Error> {
+        let command =
+            Command::UpdateQueue { queue: self.name().clone(), patch: Box::new(patch) };
+        match self.inner.ask(command).await?.outcome {
+            Outcome::Queue(info) => Ok(*info),
+            other => unreachable_outcome(&other),
+        }
+    }
+
+    /// Deletes the queue with all its messages and dead letters.
+    pub async fn delete(&self) -> Result<(), Error> {
+        self.inner.ask(Command::DeleteQueue { queue: self.name().clone() }).await?;
+        Ok(())
+    }
+
+    /// Takes hold of a session: the named one, or the next free one with messages.
+    pub fn accept_session(&self) -> AcceptSession {
+        AcceptSession::new(self.clone())
+    }
+
+    /// Names of sessions that have messages or state.
+    pub async fn sessions(&self) -> Result<Vec<SessionId>, Error> {
+        let command =
+            Command::ListSessions { queue: self.name().clone(), after: None, max: u32::MAX };
+        match self.inner.ask(command).await?.outcome {
+            Outcome::Sessions(sessions) => Ok(sessions),
+            other => unreachable_outcome(&other),
+        }
+    }
+
+    async fn count(&self, command: Command) -> Result<u64, Error> {
+        match self.inner.ask(command).await?.outcome {
+            Outcome::Count(count) => Ok(count),
+            other => unreachable_outcome(&other),
+        }
+    }
+
+    /// Whether this is the dead-letter half.
+    pub fn is_dead_letters(&self) -> bool {
+        self.path.part == Part::Dead
+    }
+}
+
+/// A receive being put together.
+///
+/// Dropping the future of [`Receive::one`] or [`Receive::many`] is safe at any moment: a wait is
+/// withdrawn, and messages handed out in that very moment are given back uncounted.
+#[derive(Clone, Debug)]
+pub struct Receive {
+    queue: Queue,
+    session: Option<SessionToken>,
+    max: u32,
+    mode: ReceiveMode,
+    wait: Duration,
+    lock: Option<Duration>,
+}
+
+impl Receive {
+    pub(crate) fn session(mut self, token: SessionToken) -> Self {
+        self.session = Some(token);
+        self
+    }
+
+    /// At most so many messages; one if not said.
+    #[must_use]
+    pub fn max(mut self, max: u32) -> Self {
+        self.max = max;
+        self
+    }
+
+    /// Waits so long for the first message; not at all if not said.
+    #[must_use]
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// Locks for so long instead of the queue's lock duration.
+    #[must_use]
+    pub fn lock(mut self, lock: Duration) -> Self {
+        self.lock = Some(lock);
+        self
+    }
+
+    /// The next message, locked, if there is one.
+    pub async fn one(self) -> Result<Option<Delivery>, Error> {
+        Ok(self.max(1).many().await?.pop())
+    }
+
+    /// The next messages, locked; none if the wait ended.
+    pub async fn many(self) -> Result<Vec<Delivery>, Error> {
+        let reply = self.queue.inner.ask(self.command()).await?;
+        self.queue.deliveries(reply)
+    }
+
+    /// The next messages, removed the moment they are given out: lost if they are not handled.
+    pub async fn and_delete(mut self) -> Result<Vec<Received>, Error> {
+        self.mode = ReceiveMode::ReceiveAndDelete;
+        let reply = self.queue.inner.ask(self.command()).await?;
+        self.queue.messages(reply)
+    }
+
+    fn command(&self) -> Command {
+        Command::Receive(ReceiveCommand {
+            from: self.queue.path.clone(),
+            session: self.session.clone(),
+            max: self.max,
+            mode: self.mode,
+            wait_ms: ms(self.wait),
+            lock_ms: self.lock.map(|lock| u32::try_from(lock.as_millis()).unwrap_or(u32::MAX)),
+        })
+    }
+}
+
+/// Whole milliseconds, rounded up: a wait is never shorter than asked for.
+pub(crate) fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
