@@ -27,6 +27,11 @@ impl Contents {
         ContentId(self.next)
     }
 
+    /// The newest number.
+    pub(crate) fn last_id(&self) -> ContentId {
+        ContentId(self.next)
+    }
+
     /// A content is there; its place may follow later ([`Contents::set_place`]).
     pub(crate) fn set(&mut self, id: ContentId, place: Place) {
         self.next = self.next.max(id.0);

@@ -151,6 +151,11 @@ impl Flow {
         self.deliveries.values().filter(|delivery| delivery.is_running()).count()
     }
 
+    /// Whether anything about this delivery is still open.
+    pub fn knows(&self, token: LockToken) -> bool {
+        self.deliveries.contains_key(&token)
+    }
+
     /// How many messages wait, locked, for a handler.
     pub fn waiting(&self) -> usize {
         self.waiting.len()

@@ -1,4 +1,37 @@
-//! The rules.
+//! The rules of Bellwether: queues, sessions, leases and members as a pure state machine.
+//!
+//! No clock, no chance, no thread, no file, no socket: time comes in as an argument, decisions go
+//! out as values. The same state and the same input give the same output, in production, in a
+//! test and in the simulator.
+//!
+//! ```text
+//!   Ledger     apply(now, Request)  ──► Answer + Change       all queues, leases and members
+//!   Candidacy  step(now, Event)     ──► Action                one member's view of an election
+//!   Flow       step(now, Event)     ──► Action                one pump's view of its deliveries
+//! ```
+//!
+//! A message, from send to complete:
+//!
+//! ```text
+//!   Send ─► Change::Message ─► durable ─► visible ─► Receive ─► Change::Standing(Locked n, until)
+//!                                                       ▲                 │
+//!                                            n + 1      └── lock ran out ─┤
+//!                                                                         ├─ Complete(n) ─► gone
+//!                                                                         └─ Complete(n−1) ► LockLost
+//! ```
+//!
+//! A lease, from acquire to hand-over:
+//!
+//! ```text
+//!   Acquire ─► term 7 ─► heartbeats renew ─► Release(7) ─► whoever waits first ─► term 8
+//!                             └── silence for 105 % of the ttl ──────────────────────▲
+//! ```
+//!
+//! Reading order: [`command`], [`outcome`] and [`change`] are the vocabulary; [`message`] and
+//! [`lease`] are one life each; [`ledger`] puts them together; [`candidacy`] and [`flow`] are the
+//! two machines on the other side; [`limits`] holds every maximum; [`codec`] is what it all looks
+//! like in bytes.
+
 pub mod candidacy;
 pub mod chance;
 pub mod change;

@@ -185,6 +185,9 @@ impl Queue {
 pub(crate) struct Seen {
     when: FixedMap<u128, WallTime>,
     order: VecDeque<(WallTime, u128)>,
+    /// How many have left `order`: positions count from the first one ever, so that a snapshot
+    /// that is being taken does not skip any when some are forgotten.
+    forgotten: u64,
 }
 
 impl Seen {
@@ -193,9 +196,10 @@ impl Seen {
         self.when.get(&id_hash).is_some_and(|at| at.plus_ms(window_ms) > now)
     }
 
-    /// An id was seen.
+    /// An id was seen. What a snapshot already knows better is replayed without effect.
     pub(crate) fn insert(&mut self, id_hash: u128, at: WallTime) {
-        if self.when.insert(id_hash, at) != Some(at) {
+        if self.when.get(&id_hash).is_none_or(|known| *known < at) {
+            self.when.insert(id_hash, at);
             self.order.push_back((at, id_hash));
         }
     }
@@ -208,6 +212,7 @@ impl Seen {
                 return;
             }
             self.order.pop_front();
+            self.forgotten += 1;
             // Seen again since: the younger entry stands further back.
             if self.when.get(&id_hash) == Some(&at) {
                 self.when.remove(&id_hash);
@@ -219,8 +224,10 @@ impl Seen {
         self.order.len()
     }
 
-    /// Entries from the `index`-th on, oldest first.
-    pub(crate) fn from(&self, index: usize) -> impl Iterator<Item = &(WallTime, u128)> {
-        self.order.range(index.min(self.order.len())..)
+    /// Entries from a position on, oldest first, each with its position.
+    pub(crate) fn from(&self, position: u64) -> impl Iterator<Item = (u64, WallTime, u128)> {
+        let skipped = position.saturating_sub(self.forgotten) as usize;
+        let entries = self.order.iter().enumerate().skip(skipped);
+        entries.map(|(index, (at, id_hash))| (self.forgotten + index as u64, *at, *id_hash))
     }
 }

@@ -1,7 +1,8 @@
 //! Sessions of one queue: ordered groups of messages, each locked as one.
 //!
 //! 1. A session exists while it has messages, a hold or a state.
-//! 2. One receiver at a time holds it; the hold's number only grows, and an old one is refused.
+//! 2. One receiver at a time holds it. Hold numbers are the ledger's, not the session's: a
+//!    session that was forgotten and comes again must not know an old hold as its own.
 //! 3. Its messages are given out in the order of their numbers. A message that waits for a retry
 //!    holds back everything behind it.
 
@@ -82,6 +83,11 @@ impl Sessions {
         self.by_lane.get(&lane)
     }
 
+    /// Sessions by lane, from `lane` on.
+    pub(crate) fn from(&self, lane: LaneId) -> impl Iterator<Item = (LaneId, &Session)> {
+        self.by_lane.range(lane..).map(|(lane, session)| (*lane, session))
+    }
+
     /// A session by its lane, to change it.
     pub(crate) fn get_mut(&mut self, lane: LaneId) -> Option<&mut Session> {
         self.by_lane.get_mut(&lane)
@@ -125,6 +131,10 @@ impl Sessions {
 impl Session {
     /// Whether a message that cannot be given out yet stands before `sequence` (rule 3).
     pub(crate) fn is_blocked_before(&self, sequence: u64) -> bool {
+        #[cfg(planted_bug = "session_skips_ahead")]
+        if sequence > 0 {
+            return false;
+        }
         [&self.delayed, &self.unseen]
             .into_iter()
             .any(|held_back| held_back.first().is_some_and(|first| *first < sequence))

@@ -18,9 +18,12 @@ use crate::queue::{Queue, ms};
 /// A message as the store shows it: what was sent, and what became of it.
 #[derive(Clone, Debug)]
 pub struct Received {
-    message: Result<Message, String>,
+    message: Message,
+    /// Why the message is not what was sent, if its bytes cannot be read.
+    unreadable: Option<String>,
     view: MessageView,
-    overlay: Overlay,
+    /// What was changed on it since it was sent.
+    overlay: Option<Box<Overlay>>,
 }
 
 /// Puts views and the contents that travelled beside them together again.
@@ -33,24 +36,28 @@ pub(crate) fn read_views(
     views
         .into_iter()
         .map(|view| {
-            let mut message = next().and_then(|content| {
-                message::decode(content).map_err(|bad| format!("its content is unreadable: {bad}"))
-            });
-            let mut overlay = Overlay::default();
+            let (mut message, mut unreadable) = match next().map(message::decode) {
+                Ok(Ok(message)) => (message, None),
+                Ok(Err(bad)) => {
+                    (Message::default(), Some(format!("its content is unreadable: {bad}")))
+                }
+                Err(what) => (Message::default(), Some(what)),
+            };
+            let mut overlay = None;
             if view.message.standing.overlay.0 != 0 {
                 match next().map(|content| Overlay::decode(&content)) {
-                    Ok(Ok(found)) => overlay = found,
-                    Ok(Err(bad)) => message = Err(format!("its changes are unreadable: {bad}")),
-                    Err(what) => message = Err(what),
+                    Ok(Ok(found)) => overlay = Some(Box::new(found)),
+                    Ok(Err(bad)) => unreadable = Some(format!("its changes are unreadable: {bad}")),
+                    Err(what) => unreadable = Some(what),
                 }
             }
-            if let Ok(message) = &mut message {
-                if let Some(session) = &view.session {
-                    message.session = Some(session.as_str().to_owned());
-                }
-                message.apply(&overlay);
+            if let Some(session) = &view.session {
+                message.session = Some(session.as_str().to_owned());
             }
-            Received { message, view, overlay }
+            if let Some(overlay) = &overlay {
+                message.apply(overlay);
+            }
+            Received { message, unreadable, view, overlay }
         })
         .collect()
 }
@@ -58,7 +65,10 @@ pub(crate) fn read_views(
 impl Received {
     /// The message, or why it cannot be read. What can be read is also reached directly.
     pub fn message(&self) -> Result<&Message, &str> {
-        self.message.as_ref().map_err(String::as_str)
+        match &self.unreadable {
+            None => Ok(&self.message),
+            Some(what) => Err(what),
+        }
     }
 
     /// Its number in its queue.
@@ -92,13 +102,16 @@ impl Received {
     pub fn dead_letter_reason(&self) -> Option<&str> {
         match self.view.message.standing.reason {
             Reason::None => None,
-            reason => reason.as_str().or(self.overlay.reason.as_deref()).or(Some("")),
+            reason => {
+                let said = || self.overlay.as_ref()?.reason.as_deref();
+                reason.as_str().or_else(said).or(Some(""))
+            }
         }
     }
 
     /// What was said about why it is a dead letter.
     pub fn dead_letter_description(&self) -> Option<&str> {
-        self.overlay.description.as_deref()
+        self.overlay.as_ref()?.description.as_deref()
     }
 
     /// The record itself.
@@ -115,20 +128,21 @@ impl Received {
 #[derive(Debug)]
 pub struct Delivery {
     queue: Queue,
-    received: Received,
-    message: Message,
+    /// Boxed, because a delivery is handed around and a message is large.
+    received: Box<Received>,
     token: LockToken,
     locked_until: BootTime,
     lock_ms: u32,
     changes: Overlay,
-    settled: bool,
+    /// How it ends if nobody ends it; nothing is sent for one that was settled or kept.
+    if_dropped: Option<Disposition>,
 }
 
 impl Deref for Delivery {
     type Target = Message;
 
     fn deref(&self) -> &Message {
-        &self.message
+        &self.received.message
     }
 }
 
@@ -137,18 +151,16 @@ impl Delivery {
     pub(crate) fn new(queue: Queue, now: Now, received: Received) -> Option<Self> {
         let token = received.view.token()?;
         let State::Locked(lock) = received.view.message.standing.state else { return None };
-        let unreadable = received.message.as_ref().err().cloned();
-        let message = received.message.clone().unwrap_or_default();
+        let unreadable = received.unreadable.clone();
         let delivery = Self {
             queue,
-            message,
             token,
             // The lock began before its answer reached us; it is at most this long.
             locked_until: now.boot.plus_ms(lock.lock_ms.into()),
             lock_ms: lock.lock_ms,
-            received,
+            received: Box::new(received),
             changes: Overlay::default(),
-            settled: false,
+            if_dropped: Some(Disposition::Abandon { delay_ms: None }),
         };
         let Some(what) = unreadable else { return Some(delivery) };
         delivery.set_aside(what);
@@ -158,7 +170,7 @@ impl Delivery {
     /// Damage must not stop a queue: the message becomes a dead letter that says what is wrong
     /// with it, or waits in the dead letters as it is.
     fn set_aside(mut self, what: String) {
-        self.settled = true;
+        self.if_dropped = None;
         if self.queue.is_dead_letters() {
             return;
         }
@@ -250,7 +262,7 @@ impl Delivery {
     }
 
     pub(crate) async fn settle(mut self, disposition: Disposition) -> Result<(), Error> {
-        self.settled = true;
+        self.if_dropped = None;
         let mut contents = Vec::new();
         let overlay = (!self.changes.is_empty()).then(|| {
             let content = self.changes.encode();
@@ -289,21 +301,29 @@ impl Delivery {
         }
     }
 
+    /// From here on dropping it ends it so.
+    pub(crate) fn if_dropped(mut self, disposition: Disposition) -> Self {
+        self.if_dropped = Some(disposition);
+        self
+    }
+
+    /// What its receiver changed, for whoever settles it by its token.
+    pub(crate) fn into_changes(mut self) -> Overlay {
+        self.if_dropped = None;
+        std::mem::take(&mut self.changes)
+    }
+
     /// Lets go of the handle and keeps the lock: whoever has the token may settle.
     pub fn keep(mut self) -> LockToken {
-        self.settled = true;
+        self.if_dropped = None;
         self.token
     }
 }
 
 impl Drop for Delivery {
     fn drop(&mut self) {
-        if !self.settled {
-            let settlements = vec![Settlement {
-                token: self.token,
-                disposition: Disposition::Abandon { delay_ms: None },
-                overlay: None,
-            }];
+        if let Some(disposition) = self.if_dropped {
+            let settlements = vec![Settlement { token: self.token, disposition, overlay: None }];
             let from = self.queue.path.clone();
             self.queue.inner.tell(Command::Settle { from, settlements });
         }

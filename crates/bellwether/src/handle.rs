@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use bellwether_core::command::{Command, Request};
 use bellwether_core::limits;
-use bellwether_core::name::{MemberId, MemberSlot, QueueName, RequestNumber};
+use bellwether_core::name::{LeaseName, MemberId, MemberSlot, QueueName, RequestNumber};
 use bellwether_core::outcome::{MemberInfo, Outcome, QueueInfo};
 use bellwether_core::settings::QueueSettings;
 use bytes::Bytes;
 
 use crate::clock::{Clock, VirtualClock};
+use crate::elector::Election;
 use crate::engine::local::Local;
 use crate::engine::{Call, Reply};
 use crate::error::Error;
+use crate::lease::Lease;
 use crate::open::Open;
 use crate::queue::Queue;
 
@@ -101,6 +103,16 @@ impl Bellwether {
     /// A handle to a queue; nothing is asked of the store yet.
     pub fn queue(&self, name: &str) -> Result<Queue, Error> {
         Ok(Queue::new(Arc::clone(&self.inner), QueueName::new(name)?))
+    }
+
+    /// A handle to an election; nothing is asked of the store yet.
+    pub fn election(&self, name: &str) -> Result<Election, Error> {
+        Ok(Election::new(Arc::clone(&self.inner), LeaseName::new(name)?))
+    }
+
+    /// A handle to a lease that is kept by its own renewals; nothing is asked of the store yet.
+    pub fn lease(&self, name: &str) -> Result<Lease, Error> {
+        Ok(Lease::new(Arc::clone(&self.inner), LeaseName::new(name)?))
     }
 
     /// All queues, by name.

@@ -1,26 +1,83 @@
-//! The library.
+//! Leader election and competing consumers, together, on one durable log.
+//!
+//! Of many equal instances exactly one leads, and the old one can do no more harm; work is posted
+//! to a queue and shared by any number of consumers, and nothing that was acknowledged is lost.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), bellwether::Error> {
+//! use bellwether::{Bellwether, Verdict};
+//! use tokio_util::sync::CancellationToken;
+//!
+//! let bw = Bellwether::open("memory:").await?; // or "file:./data"
+//! let shutdown = CancellationToken::new();
+//!
+//! // Competing consumers: any number of pumps, here or elsewhere, share the queue.
+//! let orders = bw.create_queue("orders", Default::default()).await?;
+//! orders.send("two coffees").await?;
+//! let stop = shutdown.clone();
+//! let pump = orders.pump().concurrency(10).run(
+//!     move |work| {
+//!         println!("making {:?}", work.text());
+//!         stop.cancel();
+//!         async { Verdict::Complete }
+//!     },
+//!     shutdown.clone(),
+//! );
+//!
+//! // Leader election: the work runs in one place at a time, and carries its term.
+//! let elector = bw.election("chores")?.lead(|leading| async move {
+//!     println!("leading under term {}", leading.term());
+//!     leading.cancelled().await;
+//! });
+//! let (pumped, led) = tokio::join!(pump, elector.run(shutdown.cancelled()));
+//! pumped.and(led)
+//! # }
+//! ```
+//!
+//! | where to look | for |
+//! |---|---|
+//! | [`Bellwether`], [`Open`] | opening a store: `memory:` or `file:PATH` |
+//! | [`Queue`], [`Message`], [`Delivery`], [`Session`] | sending, receiving, settling |
+//! | [`Pump`] | running a handler over a queue |
+//! | [`Election`], [`Leadership`], [`Lease`] | leading, and fencing what a leader writes |
+//! | [`VirtualClock`] | moving time in your own tests |
+//! | [`Error`], [`Refusal`] | what can go wrong, and who must act |
+//!
+//! A lease has a *term* and a message has a *delivery number*. Both only grow, and whoever shows
+//! an old one is refused.
+
 mod chance;
 pub mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod delivery;
+pub mod elector;
 pub mod engine;
 pub mod error;
 mod handle;
 pub mod journal;
+pub mod lease;
 pub mod message;
 mod open;
 mod presence;
+pub mod pump;
 pub mod queue;
 pub mod session;
 
 pub use bellwether_core as core;
 pub use bellwether_core::error::{LeaseRefusal, Refusal};
-pub use bellwether_core::name::{SequenceNumber, Term};
+pub use bellwether_core::name::{LeaseId, LeaseName, MemberId, SequenceNumber, Term};
 pub use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, Status};
 pub use clock::{Clock, VirtualClock};
 pub use delivery::{Delivery, Received};
+pub use elector::{
+    Deposed, Election, Elector, Fence, Leader, Leadership, LeadershipGuard, LossReason, View,
+};
 pub use error::Error;
 pub use handle::Bellwether;
+pub use lease::{Grant, Lease, Ttl};
 pub use message::Message;
 pub use open::Open;
+pub use pump::{Pump, PumpHandle, Verdict, Work};
 pub use queue::Queue;
 pub use session::Session;

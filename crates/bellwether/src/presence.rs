@@ -1,5 +1,239 @@
-//! A member's presence: one heartbeat renews everything it holds.
+//! A member's presence: one heartbeat renews every lease it holds.
+//!
+//! ```text
+//!   candidacy ── renew ──► asks ─┐                        ┌─► renewed | lost | unknown
+//!   candidacy ── renew ──► asks ─┴─► Heartbeat{Same} ─────┤
+//!   candidacy ── renew ──► (next one)   └ resync: List ───┘
+//! ```
+//!
+//! 1. A heartbeat serves only those who asked before it was sent: trust counts from the ask, and
+//!    must never begin after the heartbeat that earned it.
+//! 2. What a candidacy no longer holds leaves the set at once and runs out by itself; the other
+//!    leases of this member are not touched by that (house §6.18).
+//! 3. Nothing is known unless the engine said so: a heartbeat without an answer is *unknown*, and
+//!    only an answer can say *lost*.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bellwether_core::command::{Command, HeldSet};
+use bellwether_core::error::Refusal;
+use bellwether_core::member::digest;
+use bellwether_core::name::{LeaseName, Term};
+use bellwether_core::outcome::{Beat, Outcome};
+use bellwether_core::time::BootTime;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::Error;
+use crate::handle::{Inner, unreachable_outcome};
+
+/// A lease under one of its terms: what a heartbeat names.
+type Key = (LeaseName, Term);
+
+/// What came of asking for a renewal.
+#[derive(Clone, Debug)]
+pub(crate) enum Renewal {
+    /// It counts from when it was asked for.
+    Renewed,
+    /// The lease is definitely not ours any more.
+    Lost,
+    /// It may be renewed or not.
+    Unknown,
+    /// The store was closed; no renewal will ever succeed.
+    Closed,
+}
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Presence {}
+pub(crate) struct Presence {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    held: BTreeMap<Key, Holding>,
+    asks: Vec<Ask>,
+    /// A task sends heartbeats and will look at `asks` again before it ends.
+    beating: bool,
+}
+
+#[derive(Debug)]
+struct Holding {
+    step_down: CancellationToken,
+    /// The engine said so, maybe in answer to somebody else's ask.
+    lost: bool,
+}
+
+#[derive(Debug)]
+struct Ask {
+    key: Key,
+    deadline: BootTime,
+    answer: oneshot::Sender<Renewal>,
+}
+
+/// A lease in the set of its member's heartbeats, until dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    inner: Arc<Inner>,
+    key: Key,
+}
+
+/// One heartbeat: whom it serves, and what it names.
+struct Round {
+    asks: Vec<Ask>,
+    set: Vec<Key>,
+}
+
+impl Inner {
+    /// From here on heartbeats name this lease. `step_down` is cancelled when somebody asks its
+    /// holder to step down.
+    pub(crate) fn hold(
+        self: &Arc<Self>,
+        lease: LeaseName,
+        term: Term,
+        step_down: CancellationToken,
+    ) -> Held {
+        let key = (lease, term);
+        let holding = Holding { step_down, lost: false };
+        self.presence.lock().held.insert(key.clone(), holding);
+        Held { inner: Arc::clone(self), key }
+    }
+}
+
+impl Held {
+    /// Asks for a renewal, by a heartbeat that is sent from here on. Gives up at `deadline`. The
+    /// future does not borrow the hold: dropping the one does not end the other.
+    pub(crate) fn renew(&self, deadline: BootTime) -> impl Future<Output = Renewal> + use<> {
+        let (inner, key) = (Arc::clone(&self.inner), self.key.clone());
+        async move {
+            let (answer, answered) = oneshot::channel();
+            let start = {
+                let mut state = inner.presence.lock();
+                state.asks.push(Ask { key, deadline, answer });
+                !std::mem::replace(&mut state.beating, true)
+            };
+            if start {
+                tokio::spawn(beat(Beating { inner: Arc::clone(&inner), ended: false }));
+            }
+            tokio::select! {
+                // A heartbeat whose task went away was not answered.
+                renewal = answered => renewal.unwrap_or(Renewal::Unknown),
+                () = inner.clock.sleep_until(deadline) => Renewal::Unknown,
+            }
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.inner.presence.lock().held.remove(&self.key);
+    }
+}
+
+/// The right to send heartbeats; given back even if its task is dropped with its runtime.
+struct Beating {
+    inner: Arc<Inner>,
+    ended: bool,
+}
+
+impl Drop for Beating {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.inner.presence.lock().beating = false;
+        }
+    }
+}
+
+/// Sends heartbeats for as long as somebody asks.
+async fn beat(mut beating: Beating) {
+    let inner = Arc::clone(&beating.inner);
+    while let Some(round) = inner.presence.begin(inner.clock.now().boot) {
+        let deadline = round.asks.iter().map(|ask| ask.deadline).min();
+        let answer = tokio::select! {
+            answer = heartbeat(&inner, &round.set) => Some(answer),
+            // One that hangs must not hold up those who ask after it.
+            () = inner.clock.sleep_until(deadline.unwrap_or(BootTime::NEVER)) => None,
+        };
+        match answer {
+            Some(answer) => inner.presence.end(round, &answer),
+            // A later heartbeat may still serve those who have time left.
+            None => inner.presence.lock().asks.extend(round.asks),
+        }
+    }
+    beating.ended = true;
+}
+
+async fn heartbeat(inner: &Inner, set: &[Key]) -> Result<Beat, Error> {
+    let digest = digest(set.iter().map(|(lease, term)| (lease, *term)));
+    let count = u32::try_from(set.len()).unwrap_or(u32::MAX);
+    let first = ask(inner, HeldSet::Same { count, digest }).await?;
+    if first.resync { ask(inner, HeldSet::List(set.to_vec())).await } else { Ok(first) }
+}
+
+async fn ask(inner: &Inner, held: HeldSet) -> Result<Beat, Error> {
+    match inner.ask(Command::Heartbeat { held }).await?.outcome {
+        Outcome::Beat(beat) => Ok(beat),
+        other => unreachable_outcome(&other),
+    }
+}
+
+impl Presence {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code between lock and unlock can leave the lists half changed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next heartbeat, if somebody still waits for one; else none is being sent any more.
+    fn begin(&self, now: BootTime) -> Option<Round> {
+        let mut state = self.lock();
+        let asks = std::mem::take(&mut state.asks);
+        let asks: Vec<Ask> = asks
+            .into_iter()
+            .filter(|ask| now < ask.deadline && !ask.answer.is_closed())
+            .collect();
+        if asks.is_empty() {
+            state.beating = false;
+            return None;
+        }
+        let held = state.held.iter().filter(|(_, holding)| !holding.lost);
+        Some(Round { asks, set: held.map(|(key, _)| key.clone()).collect() })
+    }
+
+    fn end(&self, round: Round, answer: &Result<Beat, Error>) {
+        let lost: BTreeSet<Key> = match answer {
+            Ok(beat) => beat.lost.iter().cloned().collect(),
+            // The member is not known any more: its heartbeats renew nothing.
+            Err(Error::Refused(Refusal::MemberGone)) => round.set.iter().cloned().collect(),
+            Err(_) => BTreeSet::new(),
+        };
+        let mut state = self.lock();
+        for (key, holding) in &mut state.held {
+            holding.lost |= lost.contains(key);
+        }
+        let step_downs: Vec<CancellationToken> = answer
+            .iter()
+            .flat_map(|beat| &beat.step_down)
+            .filter_map(|key| Some(state.held.get(key)?.step_down.clone()))
+            .collect();
+        let answers = round.asks.into_iter().map(|ask| {
+            let renewal = match (answer, state.held.get(&ask.key)) {
+                (_, Some(holding)) if holding.lost => Renewal::Lost,
+                (Ok(_), Some(_)) if round.set.contains(&ask.key) => Renewal::Renewed,
+                (Err(Error::Closed), _) => Renewal::Closed,
+                // Any other refusal speaks of the store's state, not of the lease (LE-33).
+                _ => Renewal::Unknown,
+            };
+            (ask.answer, renewal)
+        });
+        let answers: Vec<(oneshot::Sender<Renewal>, Renewal)> = answers.collect();
+        drop(state);
+        for step_down in step_downs {
+            step_down.cancel();
+        }
+        for (ask, renewal) in answers {
+            // Whoever gave up waiting has drawn its own conclusion.
+            let _ = ask.send(renewal);
+        }
+    }
+}

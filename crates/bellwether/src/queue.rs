@@ -15,6 +15,7 @@ use crate::delivery::{Delivery, Received, read_views};
 use crate::error::Error;
 use crate::handle::{Inner, unreachable_outcome};
 use crate::message::{self, Message};
+use crate::pump::Pump;
 use crate::session::AcceptSession;
 
 /// Whoever can send to a queue can repeat an id, so the hash needs no secret; it must only be the
@@ -99,6 +100,11 @@ impl Queue {
             wait: Duration::ZERO,
             lock: None,
         }
+    }
+
+    /// Starts a pump: a handler that is called for message after message; see [`Pump`].
+    pub fn pump(&self) -> Pump {
+        Pump::new(self.clone())
     }
 
     /// Receives messages that were set aside by [`Delivery::defer`], by number, all or none.

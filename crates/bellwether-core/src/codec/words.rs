@@ -43,6 +43,14 @@ const WORDS: &[&str] = &[
     "settlements in one request",
     "the changed properties",
     "queues",
+    "leases",
+    "a session's state",
+    "a member's metadata",
+    "a holder's metadata",
+    "unheard answers of one member",
+    "request number",
+    "sequence numbers in one request",
+    "tokens in one request",
     UNKNOWN,
 ];
 

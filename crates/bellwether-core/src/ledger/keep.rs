@@ -1,10 +1,11 @@
 //! Exactly-once commands: outcomes are kept until the member has heard them.
 
 use crate::change::{Change, KeptOutcome};
-use crate::command::{Command, Request};
+use crate::command::{Command, Receive, Request};
 use crate::error::Refusal;
 use crate::limits;
-use crate::name::{At, LockToken, MemberSlot, RequestNumber};
+use crate::message::MessageView;
+use crate::name::{At, LockToken, MemberSlot, Part, QueueId, RequestNumber};
 use crate::outcome::Outcome;
 use crate::time::Now;
 
@@ -17,6 +18,7 @@ impl Ledger {
         &mut self,
         now: Now,
         request: &Request,
+        fx: &mut Effects,
     ) -> Result<Option<Outcome>, Refusal> {
         if request.member.0 == 0 {
             return Ok(None);
@@ -32,13 +34,19 @@ impl Ledger {
         if let Some(kept) = member.kept.get(&request.number).cloned() {
             return Ok(Some(self.as_answered(kept)));
         }
-        if member.kept.len() >= limits::KEPT_OUTCOMES_MAX {
+        // A copy that was long on its way: its outcome is forgotten and must not happen twice.
+        if request.number < member.heard_below {
+            let why = format!("answers below {} have been heard", member.heard_below);
+            return Err(Refusal::InvalidValue { what: "request number", why });
+        }
+        let unheard = member.kept.range(request.answered_below..).count();
+        if unheard >= limits::KEPT_OUTCOMES_MAX {
             let max = limits::KEPT_OUTCOMES_MAX as u64;
             return Err(Refusal::TooMany { what: "unheard answers of one member", max });
         }
-        // The first one still waits: it changed nothing, and this one takes its place in line.
+        // The first one still waits and has changed nothing: its wait is over, this one's begins.
         if let Some(ticket) = member.waiting_numbers.get(&request.number).copied() {
-            self.withdraw(ticket);
+            self.wait_fired(now, ticket, fx);
         }
         Ok(None)
     }
@@ -59,49 +67,54 @@ impl Ledger {
         }
     }
 
-    /// Keeps an outcome, if the request asks for it and there is something to keep.
+    /// An outcome as it is kept, if it tells of a change that must not be made twice.
+    ///
+    /// A grant is not kept: a holder trusts it from when it asked, so whoever asks again must
+    /// hear whether it holds the lease now; the id it proposes makes asking twice harmless
+    /// (LE-39, E4). What was received and deleted is not there to be handed out again (CC-50).
+    pub(super) fn worth_keeping(
+        &self,
+        command: &Command,
+        outcome: &Outcome,
+    ) -> Option<KeptOutcome> {
+        match (command, outcome) {
+            (
+                Command::Receive(Receive { from, .. }) | Command::ReceiveDeferred { from, .. },
+                Outcome::Received(views),
+            ) => deliveries(*self.names.get(&from.queue)?, from.part, views),
+            (Command::UpdateQueue { .. }, outcome) => Some(KeptOutcome::Plain(outcome.clone())),
+            (_, outcome) => outcome.is_kept().then(|| KeptOutcome::Plain(outcome.clone())),
+        }
+    }
+
+    /// Keeps an outcome, if the request asks for it.
     pub(super) fn keep(
         &mut self,
         now: Now,
         member: MemberSlot,
         number: RequestNumber,
         answered_below: RequestNumber,
-        outcome: &Outcome,
+        outcome: KeptOutcome,
         fx: &mut Effects,
     ) {
         if number.0 == 0 || member.0 == 0 {
             return;
         }
         let already = self.members.get(&member).is_none_or(|m| m.kept.contains_key(&number));
-        if already {
-            return;
+        if !already {
+            self.emit(now, Change::Kept { member, number, answered_below, outcome }, fx);
         }
-        let outcome = match outcome {
-            Outcome::Received(views) => {
-                let tokens: Vec<LockToken> = views.iter().filter_map(|view| view.token()).collect();
-                // Received and deleted: nothing is left to hand out again.
-                let Some(first) = tokens.first().filter(|_| tokens.len() == views.len()) else {
-                    return;
-                };
-                let Some((queue, part)) = fx.changes.iter().rev().find_map(|change| match change {
-                    Change::Standing { at, .. } if at.sequence == first.sequence => {
-                        Some((at.queue, at.part))
-                    }
-                    _ => None,
-                }) else {
-                    return;
-                };
-                KeptOutcome::Deliveries { queue, part, tokens }
-            }
-            outcome if outcome.is_kept() => KeptOutcome::Plain(outcome.clone()),
-            _ => return,
-        };
-        self.emit(now, Change::Kept { member, number, answered_below, outcome }, fx);
     }
 }
 
+/// Deliveries as they are kept: by their tokens.
+pub(super) fn deliveries(queue: QueueId, part: Part, views: &[MessageView]) -> Option<KeptOutcome> {
+    let tokens: Vec<LockToken> = views.iter().filter_map(MessageView::token).collect();
+    (!tokens.is_empty()).then_some(KeptOutcome::Deliveries { queue, part, tokens })
+}
+
 impl Outcome {
-    /// Whether this outcome tells of a change that must not be made twice.
+    /// Whether this outcome, of whatever command, tells of a change that must not be made twice.
     fn is_kept(&self) -> bool {
         matches!(
             self,
@@ -111,7 +124,6 @@ impl Outcome {
                 | Self::Count(_)
                 | Self::Settled { .. }
                 | Self::Session(Some(_))
-                | Self::Granted { .. }
                 | Self::Breaking { .. }
         )
     }

@@ -10,10 +10,10 @@ use crate::error::{LeaseRefusal, Refusal};
 use crate::lease::{Decision, Hold, Lease, LeaseAt, check_ttl};
 use crate::limits;
 use crate::name::{LeaseId, LeaseName, MemberId, MemberSlot, RequestNumber, Term, Ticket};
-use crate::outcome::{Barrier, LeaseInfo, LeaseState, Outcome};
+use crate::outcome::{Answer, Barrier, LeaseInfo, LeaseState, Outcome};
 use crate::time::{BootTime, Now};
 
-use super::{Effects, Ledger, Timer, Waits};
+use super::{Effects, Ledger, Timer, Waits, refuse};
 
 /// One lease with those who wait for it and those who watch it.
 #[derive(Clone, Debug)]
@@ -44,10 +44,15 @@ impl Entry {
         self.line.remove(&key).map(|waiter| (waiter.member, waiter.number, waiter.until))
     }
 
+    pub(super) fn is_asked_to_step_down(&self) -> bool {
+        self.lease.as_ref().is_some_and(|lease| lease.step_down_asked)
+    }
+
     /// The member's heartbeat renewed it up to then, and renews it no more.
     pub(super) fn renewed_until_now(&mut self, slot: MemberSlot, beaten_at: BootTime) {
-        if let Some(Lease { member, hold: Hold::Held { renewed_at, .. }, .. }) = &mut self.lease {
-            if *member == slot {
+        let Some(lease) = &mut self.lease else { return };
+        if let Hold::Held { renewed_at, .. } = &mut lease.hold {
+            if lease.member == slot && lease.kind == LeaseKind::Bound {
                 *renewed_at = (*renewed_at).max(beaten_at);
             }
         }
@@ -93,27 +98,64 @@ impl Ledger {
         if !self.live {
             return;
         }
-        if let Some(member) = old.and_then(|old| self.members.get_mut(&old.member)) {
-            member.renewing.remove(name);
-            member.step_down.remove(name);
+        let mut follows = false;
+        if let Some(old) = old {
+            if let Some(member) = self.members.get_mut(&old.member) {
+                member.holds.remove(name);
+                member.step_down.remove(name);
+                // Heartbeats go on renewing it through whatever does not change its holder; but
+                // one the holder stopped to name is not renewed again behind its back.
+                let renewed = member.renewing.remove(name);
+                follows = renewed == Some(old.term) && old.member == lease.member;
+            }
         }
-        self.follow_lease(name, lease);
+        self.name_holder(name, lease);
+        if follows {
+            self.renew_with_member(name, lease);
+        }
+    }
+
+    /// The member finds what it holds.
+    pub(super) fn name_holder(&mut self, name: &LeaseName, lease: &Lease) {
+        if lease.hold != Hold::Free {
+            if let Some(member) = self.members.get_mut(&lease.member) {
+                member.holds.insert(name.clone());
+            }
+        }
     }
 
     /// The holder's heartbeats renew a bound lease from its grant on.
     pub(super) fn follow_lease(&mut self, name: &LeaseName, lease: &Lease) {
-        let held = matches!(lease.hold, Hold::Held { .. });
-        if lease.kind != LeaseKind::Bound || !held {
-            return;
+        if lease.kind == LeaseKind::Bound {
+            self.renew_with_member(name, lease);
         }
+    }
+
+    fn renew_with_member(&mut self, name: &LeaseName, lease: &Lease) {
+        let held = matches!(lease.hold, Hold::Held { .. });
         let Some(member) = self.members.get_mut(&lease.member) else { return };
-        if member.gone_at.is_some() {
+        if !held || member.gone_at.is_some() {
             return;
         }
         member.renewing.insert(name.clone(), lease.term);
         if lease.step_down_asked {
             member.step_down.insert(name.clone());
         }
+    }
+
+    /// Makes a grant true, or its confirmation.
+    fn granted(
+        &mut self,
+        now: Now,
+        name: &LeaseName,
+        decision: Decision,
+        fx: &mut Effects,
+    ) -> Outcome {
+        let lease = decision.lease.clone();
+        let outcome = self.decided(now, name, decision, fx);
+        self.follow_lease(name, &lease);
+        self.arm_lease(now, name);
+        outcome
     }
 
     /// Makes a decision true: journals it if others can see it, tells those who watch.
@@ -129,7 +171,7 @@ impl Ledger {
         let change = Change::Lease { name: name.clone(), lease: Box::new(decision.lease) };
         self.set(now, &change, fx);
         if visible {
-            fx.changes.push(change);
+            self.journal(change, fx);
             self.tell_watchers(now, name, fx);
         }
         self.arm_lease(now, name);
@@ -145,16 +187,17 @@ impl Ledger {
             self.withdraw(ticket);
             let outcome = self.describe_lease(now, name);
             let barrier = Barrier::Durable;
-            fx.answers.push(crate::outcome::Answer { ticket, result: Ok(outcome), barrier });
+            fx.answers.push(Answer { ticket, result: Ok(outcome), barrier });
         }
     }
 
     /// Sets the timer to when the lease would end as things stand; it looks again when it fires.
-    pub(super) fn arm_lease(&mut self, now: Now, name: &LeaseName) {
+    /// What ended before `from` has no end to come, and whoever ended it has told so.
+    fn arm_lease_from(&mut self, now: Now, from: BootTime, name: &LeaseName) {
         let ends_at = self.lease_at(now, name).ends_at();
         let Some(index) = self.lease_names.get(name).copied() else { return };
         let Some(entry) = self.leases.get_mut(&index) else { return };
-        let wanted = (ends_at != BootTime::NEVER).then_some(ends_at);
+        let wanted = (ends_at != BootTime::NEVER && ends_at > from).then_some(ends_at);
         if entry.armed == wanted {
             return;
         }
@@ -166,14 +209,18 @@ impl Ledger {
         }
     }
 
+    pub(super) fn arm_lease(&mut self, now: Now, name: &LeaseName) {
+        self.arm_lease_from(now, now.boot, name);
+    }
+
     /// A lease may have ended: whoever waits gets it, whoever watches hears of it.
-    pub(super) fn lease_fired(&mut self, now: Now, index: u32, fx: &mut Effects) {
+    pub(super) fn lease_fired(&mut self, now: Now, due: BootTime, index: u32, fx: &mut Effects) {
         let Some(entry) = self.leases.get_mut(&index) else { return };
         entry.armed = None;
         let name = entry.name.clone();
         let at = self.lease_at(now, &name);
-        if matches!(at.state(), LeaseState::Leased | LeaseState::Breaking) {
-            self.arm_lease(now, &name);
+        if at.ends_at() > due {
+            self.arm_lease_from(now, due, &name);
             return;
         }
         if let Some(holder) = at.lease.map(|lease| lease.member) {
@@ -209,26 +256,15 @@ impl Ledger {
             let (ticket, waiter) = (*ticket, waiter.clone());
             self.withdraw(ticket);
             if self.members.get(&waiter.member).is_none_or(|member| !member.is_present(now)) {
+                refuse(ticket, Refusal::MemberGone, fx);
                 continue;
             }
             match self.lease_at(now, name).acquire(&waiter.acquire, waiter.member) {
                 Ok(decision) => {
-                    let outcome = self.decided(now, name, decision, fx);
-                    self.answer(
-                        now,
-                        ticket,
-                        waiter.member,
-                        waiter.number,
-                        outcome,
-                        Barrier::Durable,
-                        fx,
-                    );
+                    let result = Ok(self.granted(now, name, decision, fx));
+                    fx.answers.push(Answer { ticket, result, barrier: Barrier::Durable });
                 }
-                Err(refusal) => fx.answers.push(crate::outcome::Answer {
-                    ticket,
-                    result: Err(refusal.into()),
-                    barrier: Barrier::Durable,
-                }),
+                Err(refusal) => refuse(ticket, refusal.into(), fx),
             }
         }
     }
@@ -253,16 +289,14 @@ impl Ledger {
             return Err(Refusal::MemberGone);
         }
         let name = &acquire.lease;
-        if !self.lease_names.contains_key(name) && self.leases.len() >= limits::LEASES_MAX {
-            return Err(Refusal::TooMany { what: "leases", max: limits::LEASES_MAX as u64 });
-        }
+        self.check_lease_room(name)?;
         let index = self.lease_index(name);
         // Those who wait are older than this request: they go first if the lease has ended.
         if self.leases[&index].armed.is_some_and(|at| at <= now.boot) {
-            self.lease_fired(now, index, fx);
+            self.lease_fired(now, now.boot, index, fx);
         }
         let refusal = match self.lease_at(now, name).acquire(acquire, request.member) {
-            Ok(decision) => return Ok(Some(self.decided(now, name, decision, fx))),
+            Ok(decision) => return Ok(Some(self.granted(now, name, decision, fx))),
             Err(refusal) => refusal,
         };
         let can_wait = matches!(refusal, LeaseRefusal::Held { .. } | LeaseRefusal::Breaking(_));
@@ -281,6 +315,29 @@ impl Ledger {
         }
         self.wait(ticket, request, until, Waits::Lease(index));
         Ok(None)
+    }
+
+    fn check_lease_room(&self, name: &LeaseName) -> Result<(), Refusal> {
+        if !self.lease_names.contains_key(name) && self.leases.len() >= limits::LEASES_MAX {
+            return Err(Refusal::TooMany { what: "leases", max: limits::LEASES_MAX as u64 });
+        }
+        Ok(())
+    }
+
+    /// Somebody waits or watches no more. A name nobody ever held and nobody waits for is
+    /// forgotten.
+    pub(super) fn leave_lease(
+        &mut self,
+        index: u32,
+        ticket: Ticket,
+    ) -> Option<(MemberSlot, RequestNumber, BootTime)> {
+        let entry = self.leases.get_mut(&index)?;
+        let left = entry.watchers.remove(&ticket).or_else(|| entry.withdraw(ticket));
+        if entry.lease.is_none() && entry.line.is_empty() && entry.watchers.is_empty() {
+            self.lease_names.remove(&entry.name);
+            self.leases.remove(&index);
+        }
+        left
     }
 
     pub(super) fn renew_lease(
@@ -341,6 +398,7 @@ impl Ledger {
     ) -> Result<Outcome, Refusal> {
         if let Some(lease) = self.lease_at(now, name).touch() {
             self.decided(now, name, Decision { lease, outcome: Outcome::Done }, fx);
+            self.grant_next(now, name, None, fx);
         }
         Ok(Outcome::Done)
     }
@@ -371,7 +429,7 @@ impl Ledger {
             ttl_ms: lease.ttl_ms,
             remaining_ms: at.remaining_ms(),
             granted_at: lease.granted_at,
-            version: lease.version,
+            version: version(&at),
             step_down_asked: holder.is_some() && lease.step_down_asked,
             waiting: entry.line.values().filter_map(|waiter| member_id(waiter.member)).collect(),
         })
@@ -381,7 +439,6 @@ impl Ledger {
         Outcome::Lease(self.lease_info(now, name).map(Box::new))
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the request and its fields")]
     pub(super) fn watch_lease(
         &mut self,
         now: Now,
@@ -390,18 +447,18 @@ impl Ledger {
         name: &LeaseName,
         seen: u64,
         wait_ms: u64,
-    ) -> Option<Outcome> {
-        let version = self.lease_at(now, name).lease.map_or(0, |lease| lease.version);
-        if version != seen || wait_ms == 0 {
-            return Some(self.describe_lease(now, name));
+    ) -> Result<Option<Outcome>, Refusal> {
+        if version(&self.lease_at(now, name)) != seen || wait_ms == 0 {
+            return Ok(Some(self.describe_lease(now, name)));
         }
+        self.check_lease_room(name)?;
         let index = self.lease_index(name);
         let until = now.boot.plus_ms(wait_ms.min(limits::WAIT_MS_MAX));
         if let Some(entry) = self.leases.get_mut(&index) {
             entry.watchers.insert(ticket, (request.member, request.number, until));
         }
         self.wait(ticket, request, until, Waits::Watch(index));
-        None
+        Ok(None)
     }
 
     pub(super) fn list_leases(&self, now: Now, after: Option<&LeaseName>, max: u32) -> Outcome {
@@ -423,14 +480,39 @@ impl Ledger {
             && at.lease.is_some_and(|lease| lease.term == term && lease.member == slot)
     }
 
-    /// The bound leases a member holds, with their ids.
+    /// The bound leases a member holds, with their ids: also those it has stopped to name.
     pub(super) fn held_by(&self, now: Now, slot: MemberSlot) -> Vec<(LeaseName, LeaseId)> {
         let Some(member) = self.members.get(&slot) else { return Vec::new() };
-        let held = member.renewing.keys().filter_map(|name| {
-            let (id, holder) = self.lease_at(now, name).holder()?;
-            (holder == slot).then(|| (name.clone(), id))
+        let held = member.holds.iter().filter_map(|name| {
+            let at = self.lease_at(now, name);
+            let (id, _) = at.holder()?;
+            (at.lease?.kind == LeaseKind::Bound).then(|| (name.clone(), id))
         });
         held.collect()
+    }
+
+    /// All leases a member holds, with their terms.
+    pub(super) fn leases_of(&self, now: Now, slot: MemberSlot) -> Vec<(LeaseName, Term)> {
+        let Some(member) = self.members.get(&slot) else { return Vec::new() };
+        let held = member.holds.iter().filter_map(|name| {
+            let at = self.lease_at(now, name);
+            at.holder().and(at.lease).map(|lease| (name.clone(), lease.term))
+        });
+        held.collect()
+    }
+
+    /// After a restart everybody who held a lease has it for a full duration from `now`. A break
+    /// goes on: what remained of it when it was written down is counted from `now` too, which is
+    /// `later` than its record was read.
+    pub(super) fn restart_lease(&mut self, now: Now, later_ms: u64, index: u32) {
+        let Some(lease) = self.leases.get_mut(&index).and_then(|entry| entry.lease.as_mut()) else {
+            return;
+        };
+        match &mut lease.hold {
+            Hold::Free => {}
+            Hold::Held { renewed_at, .. } => *renewed_at = now.boot,
+            Hold::Broken { until, .. } => *until = until.plus_ms(later_ms),
+        }
     }
 
     /// Leases by index, for snapshots.
@@ -439,4 +521,11 @@ impl Ledger {
             .range(index..)
             .filter_map(|(index, entry)| Some((*index, &entry.name, entry.lease.as_ref()?)))
     }
+}
+
+/// Grows with every visible change. That its time ran out is one, and nothing is written down for
+/// it: so every version of the record counts twice, before its end and after.
+fn version(at: &LeaseAt<'_>) -> u64 {
+    let is_over = matches!(at.state(), LeaseState::Expired | LeaseState::Broken);
+    at.lease.map_or(0, |lease| 2 * lease.version + u64::from(is_over))
 }

@@ -14,7 +14,7 @@ use crate::name::{LeaseName, MemberId, MemberSlot, RequestNumber, Term, Ticket};
 use crate::outcome::{Beat, MemberInfo, Outcome};
 use crate::time::{BootTime, Now, WallTime};
 
-use super::{Effects, Ledger, Timer};
+use super::{Effects, Ledger, Timer, refuse};
 
 /// One member.
 #[derive(Clone, Debug)]
@@ -29,11 +29,15 @@ pub(super) struct Member {
     pub(super) beaten_at: BootTime,
     /// When its presence ended.
     pub(super) gone_at: Option<BootTime>,
+    /// Leases that name it, whether or not its heartbeats renew them.
+    pub(super) holds: BTreeSet<LeaseName>,
     /// Leases its heartbeats renew: those both sides agree on.
     pub(super) renewing: BTreeMap<LeaseName, Term>,
     /// Of these, those somebody asked it to step down from.
     pub(super) step_down: BTreeSet<LeaseName>,
     pub(super) kept: BTreeMap<RequestNumber, KeptOutcome>,
+    /// It has heard the answers of all requests below this one.
+    pub(super) heard_below: RequestNumber,
     pub(super) waits: BTreeSet<Ticket>,
     pub(super) waiting_numbers: BTreeMap<RequestNumber, Ticket>,
 }
@@ -45,10 +49,11 @@ impl Member {
         answered_below: RequestNumber,
         outcome: KeptOutcome,
     ) {
-        while self.kept.first_key_value().is_some_and(|(first, _)| *first < answered_below) {
+        self.heard_below = self.heard_below.max(answered_below);
+        while self.kept.first_key_value().is_some_and(|(first, _)| *first < self.heard_below) {
             self.kept.pop_first();
         }
-        if number >= answered_below {
+        if number >= self.heard_below {
             self.kept.insert(number, outcome);
         }
     }
@@ -111,9 +116,11 @@ impl Ledger {
             seen_at: now.boot,
             beaten_at: now.boot,
             gone_at: None,
+            holds: BTreeSet::new(),
             renewing: BTreeMap::new(),
             step_down: BTreeSet::new(),
             kept: BTreeMap::new(),
+            heard_below: RequestNumber(0),
             waits: BTreeSet::new(),
             waiting_numbers: BTreeMap::new(),
         });
@@ -123,10 +130,11 @@ impl Ledger {
     }
 
     pub(super) fn set_member_gone(&mut self, now: Now, slot: MemberSlot, forgotten: bool) {
+        self.last_member = self.last_member.max(slot);
+        // Its last heartbeat still counts: its leases end when they would have (E3).
+        self.agree(slot, BTreeMap::new());
         let Some(member) = self.members.get_mut(&slot) else { return };
         member.gone_at.get_or_insert(now.boot);
-        member.renewing.clear();
-        member.step_down.clear();
         let id = member.id;
         if forgotten {
             self.member_ids.remove(&id);
@@ -197,12 +205,17 @@ impl Ledger {
         let old = std::mem::replace(&mut member.renewing, agreed);
         let dropped: Vec<LeaseName> =
             old.into_keys().filter(|name| !member.renewing.contains_key(name)).collect();
+        member.step_down.clear();
         for name in dropped {
-            member.step_down.remove(&name);
             if let Some(entry) = self.lease_names.get(&name).and_then(|i| self.leases.get_mut(i)) {
                 entry.renewed_until_now(slot, beaten_at);
             }
         }
+        let asked = member.renewing.keys().filter(|name| {
+            let entry = self.lease_names.get(*name).and_then(|index| self.leases.get(index));
+            entry.is_some_and(|entry| entry.is_asked_to_step_down())
+        });
+        member.step_down = asked.cloned().collect();
     }
 
     pub(super) fn leave(
@@ -214,12 +227,14 @@ impl Ledger {
         if !self.members.contains_key(&slot) {
             return Err(Refusal::MemberGone);
         }
+        let held = self.held_by(now, slot);
+        // First it is gone, then its leases are free: it must not be granted one it waited for.
+        self.end_presence(now, slot, fx);
         // A goodbye is the holder's own word: its leases are free at once (house §6.19).
-        for (lease, id) in self.held_by(now, slot) {
+        for (lease, id) in held {
             // Held a moment ago, by this member: a refusal could only say that it is free already.
             let _ = self.release_lease(now, &lease, id, None, fx);
         }
-        self.end_presence(now, slot, fx);
         Ok(Outcome::Done)
     }
 
@@ -227,33 +242,35 @@ impl Ledger {
         let waits: Vec<Ticket> = self.members[&slot].waits.iter().copied().collect();
         for ticket in waits {
             self.withdraw(ticket);
-            fx.answers.push(crate::outcome::Answer {
-                ticket,
-                result: Err(Refusal::MemberGone),
-                barrier: crate::outcome::Barrier::Durable,
-            });
+            refuse(ticket, Refusal::MemberGone, fx);
         }
         self.emit(now, Change::MemberGone { slot, forgotten: false }, fx);
     }
 
     /// A member's timer fired: it was silent too long, or is remembered long enough.
-    pub(super) fn member_fired(&mut self, now: Now, slot: MemberSlot, fx: &mut Effects) {
+    pub(super) fn member_fired(
+        &mut self,
+        now: Now,
+        due: BootTime,
+        slot: MemberSlot,
+        fx: &mut Effects,
+    ) {
         let Some(member) = self.members.get(&slot) else { return };
         if let Some(gone_at) = member.gone_at {
-            if gone_at.plus_ms(limits::MEMBER_MEMORY_MS) <= now.boot {
+            if gone_at.plus_ms(limits::MEMBER_MEMORY_MS) <= due {
                 self.emit(now, Change::MemberGone { slot, forgotten: true }, fx);
             }
             return;
         }
         let until = member.seen_at.plus_ms(member.ttl_ms);
-        if until > now.boot {
+        if until > due {
             self.boot_timers.insert((until, Timer::Member(slot)));
         } else {
             self.end_presence(now, slot, fx);
         }
     }
 
-    pub(super) fn list_members(&self) -> Outcome {
+    pub(super) fn list_members(&self, now: Now) -> Outcome {
         let present = self.members.iter().filter(|(_, member)| member.gone_at.is_none());
         Outcome::Members(
             present
@@ -262,7 +279,7 @@ impl Ledger {
                     slot: *slot,
                     metadata: member.metadata.clone(),
                     joined_at: member.joined_at,
-                    leases: member.renewing.iter().map(|(n, t)| (n.clone(), *t)).collect(),
+                    leases: self.leases_of(now, *slot),
                 })
                 .collect(),
         )

@@ -35,7 +35,7 @@ use crate::error::Refusal;
 use crate::limits;
 use crate::message::{Message, State};
 use crate::name::{
-    At, Incarnation, LeaseName, MemberId, MemberSlot, Part, QueueId, QueueName, Ticket,
+    At, DeliveryNumber, Incarnation, LeaseName, MemberId, MemberSlot, Part, QueueId, QueueName, Ticket,
 };
 use crate::outcome::{Answer, Barrier, Outcome};
 use crate::queue::Queue;
@@ -63,6 +63,14 @@ pub struct Ledger {
     live: bool,
     /// The frame that is being filled.
     frame: u64,
+    /// The newest frame that has a change in it.
+    written: u64,
+    /// The newest time anybody told.
+    clock: Now,
+    /// The time of the first replayed change.
+    replayed_at: Option<BootTime>,
+    /// Number of the newest hold of any session in this life.
+    holds: u32,
     memory_bytes_max: u64,
     /// The journal has no room for more messages.
     disk_full: bool,
@@ -80,6 +88,8 @@ pub struct Ledger {
 
     /// Ready, but not yet visible: the frame that made them so, in order.
     fresh: VecDeque<(u64, At)>,
+    /// Lanes in which something that held the rest back has gone.
+    stirred: BTreeSet<(QueueId, Part, LaneId)>,
     /// Queues whose messages move on because forwarding was switched on.
     forwarding: BTreeSet<QueueId>,
     /// Who waits for what.
@@ -107,7 +117,9 @@ enum Timer {
     Lock(At),
     Due(At),
     Expiry(At),
-    Hold(QueueId, LaneId),
+    /// The number comes before the lane, which is another one after a restart: of holds that end
+    /// together the oldest ends first.
+    Hold(QueueId, DeliveryNumber, LaneId),
     Wait(Ticket),
     Idle(QueueId),
     Seen(QueueId),
@@ -122,6 +134,10 @@ impl Ledger {
             incarnation: Incarnation(0),
             live: false,
             frame: 0,
+            written: 0,
+            clock: Now::default(),
+            replayed_at: None,
+            holds: 0,
             memory_bytes_max,
             disk_full: false,
             queues: BTreeMap::new(),
@@ -135,6 +151,7 @@ impl Ledger {
             lease_names: BTreeMap::new(),
             last_lease: 0,
             fresh: VecDeque::new(),
+            stirred: BTreeSet::new(),
             forwarding: BTreeSet::new(),
             waiting: BTreeMap::new(),
             boot_timers: BTreeSet::new(),
@@ -158,7 +175,8 @@ impl Ledger {
     /// One request. Its answer, and those of others it lets go on, are in `fx`; a request that
     /// waits is answered by a later step, or withdrawn.
     pub fn apply(&mut self, now: Now, ticket: Ticket, request: &Request, fx: &mut Effects) {
-        let result = match self.recall(now, request) {
+        self.clock = now;
+        let result = match self.recall(now, request, fx) {
             Ok(Some(outcome)) => Ok(Some(outcome)),
             Ok(None) => self.decide(now, ticket, request, fx),
             Err(refusal) => Err(refusal),
@@ -166,21 +184,22 @@ impl Ledger {
         match result {
             Ok(None) => {}
             Ok(Some(outcome)) => {
-                self.keep(
-                    now,
-                    request.member,
-                    request.number,
-                    request.answered_below,
-                    &outcome,
-                    fx,
-                );
+                if let Some(kept) = self.worth_keeping(&request.command, &outcome) {
+                    self.keep(
+                        now,
+                        request.member,
+                        request.number,
+                        request.answered_below,
+                        kept,
+                        fx,
+                    );
+                }
                 let barrier = self.barrier(&request.command, &outcome);
                 fx.answers.push(Answer { ticket, result: Ok(outcome), barrier });
             }
-            Err(refusal) => {
-                fx.answers.push(Answer { ticket, result: Err(refusal), barrier: Barrier::Durable })
-            }
+            Err(refusal) => refuse(ticket, refusal, fx),
         }
+        self.serve_stirred(now, fx);
     }
 
     fn decide(
@@ -207,7 +226,7 @@ impl Ledger {
                 self.receive_deferred(now, member, from, session.as_ref(), sequences, *mode, fx)
             }
             Command::Peek { from, sequence, max, session } => {
-                self.peek(from, *sequence, *max, session.as_ref())
+                self.peek(now, from, *sequence, *max, session.as_ref())
             }
             Command::Settle { from, settlements } => self.settle(now, from, settlements, fx),
             Command::RenewLocks { from, tokens, lock_ms } => {
@@ -232,14 +251,14 @@ impl Ledger {
             Command::SetSessionState { queue, token, state } => {
                 self.set_session_state(now, queue, token, *state, fx)
             }
-            Command::GetSessionState { queue, token } => self.session_state(queue, token),
+            Command::GetSessionState { queue, token } => self.session_state(now, queue, token),
             Command::ListSessions { queue, after, max } => {
                 self.list_sessions(queue, after.as_ref(), *max)
             }
             Command::Join { id, metadata, ttl_ms } => self.join(now, *id, metadata, *ttl_ms, fx),
             Command::Heartbeat { held } => self.heartbeat(now, member, held),
             Command::Leave => self.leave(now, member, fx),
-            Command::ListMembers => Ok(self.list_members()),
+            Command::ListMembers => Ok(self.list_members(now)),
             Command::Acquire(acquire) => return self.acquire(now, ticket, request, acquire, fx),
             Command::RenewLease { lease, id } => self.renew_lease(now, lease, *id, fx),
             Command::ChangeLease { lease, id, to } => self.change_lease(now, lease, *id, *to, fx),
@@ -253,7 +272,7 @@ impl Ledger {
             Command::AskStepDown { lease } => self.ask_step_down(now, lease, fx),
             Command::DescribeLease { lease } => Ok(self.describe_lease(now, lease)),
             Command::WatchLease { lease, seen, wait_ms } => {
-                return Ok(self.watch_lease(now, ticket, request, lease, *seen, *wait_ms));
+                return self.watch_lease(now, ticket, request, lease, *seen, *wait_ms);
             }
             Command::ListLeases { after, max } => Ok(self.list_leases(now, after.as_ref(), *max)),
             Command::Tick => {
@@ -293,6 +312,7 @@ impl Ledger {
     /// Everything up to `frame` is durable: what it made ready becomes visible, and those who
     /// wait for it are served.
     pub fn durable(&mut self, now: Now, frame: u64, fx: &mut Effects) {
+        self.clock = now;
         let mut touched: BTreeSet<(QueueId, Part, LaneId)> = BTreeSet::new();
         while let Some((stamp, at)) = self.fresh.front().copied() {
             if stamp > frame {
@@ -308,7 +328,16 @@ impl Ledger {
             self.serve(now, queue, part, lane, fx);
         }
         #[cfg(planted_bug = "lose_wake_up")]
-        let _ = (now, fx, touched);
+        let _ = touched;
+        self.serve_stirred(now, fx);
+    }
+
+    /// Serves lanes that have come free without anything becoming ready.
+    fn serve_stirred(&mut self, now: Now, fx: &mut Effects) {
+        // What these stir again is served by the next step.
+        for (queue, part, lane) in std::mem::take(&mut self.stirred) {
+            self.serve(now, queue, part, lane, fx);
+        }
     }
 
     /// Puts a ready message into its lane, which it returns.
@@ -341,11 +370,12 @@ impl Ledger {
                 .get_mut(&queue)
                 .and_then(|q| q.accepts.remove(&ticket))
                 .map(|accept| (accept.member, accept.number, accept.until)),
-            Waits::Lease(lease) => self.leases.get_mut(&lease).and_then(|e| e.withdraw(ticket)),
-            Waits::Watch(lease) => {
-                self.leases.get_mut(&lease).and_then(|e| e.watchers.remove(&ticket))
-            }
+            Waits::Lease(lease) | Waits::Watch(lease) => self.leave_lease(lease, ticket),
         };
+        if let Waits::Messages(queue, ..) | Waits::Session(queue) = waits {
+            // It was in use until now.
+            self.touch_queue(self.clock, queue);
+        }
         if let Some((member, number, until)) = until {
             self.boot_timers.remove(&(until, Timer::Wait(ticket)));
             if let Some(member) = self.members.get_mut(&member) {
@@ -370,7 +400,7 @@ impl Ledger {
 
     /// How long until something becomes due; `None` if nothing ever will.
     pub fn next_deadline_ms(&self, now: Now) -> Option<u64> {
-        if !self.forwarding.is_empty() {
+        if !self.forwarding.is_empty() || !self.stirred.is_empty() {
             return Some(0);
         }
         let boot = self.boot_timers.first().map(|(at, _)| at.0.saturating_sub(now.boot.0));
@@ -423,6 +453,11 @@ impl Ledger {
     /// Makes a change and remembers it for the journal.
     fn emit(&mut self, now: Now, change: Change, fx: &mut Effects) {
         self.set(now, &change, fx);
+        self.journal(change, fx);
+    }
+
+    fn journal(&mut self, change: Change, fx: &mut Effects) {
+        self.written = self.frame;
         fx.changes.push(change);
     }
 
@@ -439,4 +474,15 @@ impl Ledger {
     fn memory_bytes(&self) -> u64 {
         self.messages * limits::MESSAGE_MEMORY_BYTES + self.seen * limits::SEEN_MEMORY_BYTES
     }
+}
+
+/// Answers that the rules said no.
+fn refuse(ticket: Ticket, refusal: Refusal, fx: &mut Effects) {
+    fx.answers.push(Answer { ticket, result: Err(refusal), barrier: Barrier::Durable });
+}
+
+/// One caller keeps the writer busy for a bounded time only.
+fn check_count(what: &'static str, count: usize) -> Result<(), Refusal> {
+    let max = limits::BATCH_MESSAGES_MAX;
+    if count > max { Err(Refusal::TooMany { what, max: max as u64 }) } else { Ok(()) }
 }

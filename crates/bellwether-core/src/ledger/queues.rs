@@ -1,15 +1,17 @@
 //! Queues: creating, changing, deleting, purging, counting.
 
 use crate::change::{Change, Departure};
-use crate::error::Refusal;
+use crate::error::{LeaseRefusal, Refusal};
 use crate::limits;
 use crate::message::State;
-use crate::name::{At, QueueId, QueueName, QueuePath, SequenceNumber};
-use crate::outcome::Outcome;
+use crate::name::{
+    At, Incarnation, Part, QueueId, QueueName, QueuePath, SequenceNumber, Ticket,
+};
+use crate::outcome::{Answer, Barrier, Outcome};
 use crate::settings::{QueueSettings, SettingsPatch};
-use crate::time::{Now, WallTime};
+use crate::time::{BootTime, Now, WallTime};
 
-use super::{Effects, Ledger, Timer, Waits};
+use super::{Effects, Ledger, Timer, Waits, refuse};
 
 impl Ledger {
     pub(super) fn create_queue(
@@ -58,6 +60,7 @@ impl Ledger {
             created_at,
         };
         self.emit(now, change, fx);
+        self.touch_queue(now, id);
         if forwards {
             self.forwarding.insert(id);
         }
@@ -113,13 +116,13 @@ impl Ledger {
             .collect();
         for ticket in waiting {
             self.withdraw(ticket);
-            fx.answers.push(crate::outcome::Answer {
-                ticket,
-                result: Err(Refusal::QueueNotFound(name.clone())),
-                barrier: crate::outcome::Barrier::Durable,
-            });
+            refuse(ticket, Refusal::QueueNotFound(name.clone()), fx);
         }
         self.emit(now, Change::QueueGone { id }, fx);
+        // A queue of the same name counts from one again. Tokens handed out by this one must not
+        // be taken for its tokens, so that they are told apart as if the shard had been opened.
+        let incarnation = Incarnation(self.incarnation.0 + 1);
+        self.emit(now, Change::Opened { incarnation }, fx);
     }
 
     pub(super) fn purge(
@@ -133,6 +136,8 @@ impl Ledger {
         let queue = self.queue_named(&from.queue)?;
         let (id, part) = (queue.id, from.part);
         let max = max.min(limits::BATCH_MESSAGES_MAX as u32) as usize;
+        self.touch_queue(now, id);
+        let queue = &self.queues[&id];
         let doomed: Vec<u64> = queue
             .shelf(part)
             .messages
@@ -184,19 +189,22 @@ impl Ledger {
     }
 
     /// The idle timer fired: deletes the queue, or looks again later.
-    pub(super) fn idle_fired(&mut self, now: Now, id: QueueId, fx: &mut Effects) {
+    pub(super) fn idle_fired(&mut self, now: Now, due: BootTime, id: QueueId, fx: &mut Effects) {
         let Some(queue) = self.queues.get(&id) else { return };
         let Some(ms) = queue.settings.delete_idle_ms else { return };
         let at = queue.used_at.plus_ms(ms);
+        if at > due {
+            self.boot_timers.insert((at, Timer::Idle(id)));
+            return;
+        }
         let busy = queue.main.tally.scheduled > 0
             || queue.settings.forward_to.is_some()
             || !queue.main.demands.is_empty()
             || !queue.dead.demands.is_empty()
             || !queue.accepts.is_empty();
         if busy {
+            self.touch_queue(now, id);
             self.boot_timers.insert((now.boot.plus_ms(ms), Timer::Idle(id)));
-        } else if at > now.boot {
-            self.boot_timers.insert((at, Timer::Idle(id)));
         } else {
             self.remove_queue(now, id, fx);
         }
@@ -209,7 +217,7 @@ impl Ledger {
         let before = queue.seen.len();
         queue.seen.forget(now.wall, window, limits::TICK_WORK_MAX);
         self.seen -= (before - queue.seen.len()) as u64;
-        if let Some((at, _)) = queue.seen.from(0).next() {
+        if let Some((_, at, _)) = queue.seen.from(0).next() {
             // At most once a second: an id is forgotten a little late, never early.
             let again = at.plus_ms(window).max(now.wall.plus_ms(1000));
             self.wall_timers.insert((again, Timer::Seen(id)));
@@ -231,27 +239,26 @@ impl Ledger {
             self.forwarding.remove(&id);
         }
         for sequence in waiting {
-            let at =
-                At { queue: id, part: crate::name::Part::Main, sequence: SequenceNumber(sequence) };
+            let at = At { queue: id, part: Part::Main, sequence: SequenceNumber(sequence) };
             self.forward(now, at, fx);
         }
     }
 
     /// The wait of a request ended without what it waited for.
-    pub(super) fn wait_fired(&mut self, ticket: crate::name::Ticket, fx: &mut Effects) {
+    pub(super) fn wait_fired(&mut self, now: Now, ticket: Ticket, fx: &mut Effects) {
         let Some(waits) = self.waiting.get(&ticket).copied() else { return };
-        self.withdraw(ticket);
         let (result, barrier) = match waits {
-            Waits::Messages(..) => {
-                (Ok(Outcome::Received(Vec::new())), crate::outcome::Barrier::Appended)
+            Waits::Messages(..) => (Ok(Outcome::Received(Vec::new())), Barrier::Appended),
+            Waits::Session(_) => (Ok(Outcome::Session(None)), Barrier::Durable),
+            Waits::Lease(lease) => {
+                let name = self.leases[&lease].name.clone();
+                (Err(LeaseRefusal::NotGranted(name).into()), Barrier::Durable)
             }
-            Waits::Session(_) => (Ok(Outcome::Session(None)), crate::outcome::Barrier::Durable),
-            Waits::Lease(lease) => (
-                Err(crate::error::LeaseRefusal::NotGranted(self.leases[&lease].name.clone()).into()),
-                crate::outcome::Barrier::Durable,
-            ),
-            Waits::Watch(_) => (Ok(Outcome::Lease(None)), crate::outcome::Barrier::Durable),
+            Waits::Watch(lease) => {
+                (Ok(self.describe_lease(now, &self.leases[&lease].name)), Barrier::Durable)
+            }
         };
-        fx.answers.push(crate::outcome::Answer { ticket, result, barrier });
+        self.withdraw(ticket);
+        fx.answers.push(Answer { ticket, result, barrier });
     }
 }

@@ -14,7 +14,8 @@ use crate::queue::{Demand, Queue};
 use crate::ready::LaneId;
 use crate::time::{Now, WallTime};
 
-use super::{Effects, Ledger, Waits};
+use super::keep::deliveries;
+use super::{Effects, Ledger, Waits, check_count};
 
 /// How messages are taken: by whom and how long.
 #[derive(Clone, Copy)]
@@ -117,6 +118,10 @@ impl Ledger {
             }
             taken.push(self.hand_out(now, at, message, take, fx));
         }
+        if expired == limits::TICK_WORK_MAX {
+            // There may be more behind those that expired; the next step looks.
+            self.stirred.insert((id, part, lane));
+        }
         if lane != 0 {
             if let Some(queue) = self.queues.get_mut(&id) {
                 queue.refresh_session(lane);
@@ -206,15 +211,10 @@ impl Ledger {
                 ReceiveMode::PeekLock => Barrier::Appended,
                 ReceiveMode::ReceiveAndDelete => Barrier::Durable,
             };
-            self.answer(
-                now,
-                ticket,
-                demand.member,
-                demand.number,
-                Outcome::Received(taken),
-                barrier,
-                fx,
-            );
+            if let Some(kept) = deliveries(id, part, &taken) {
+                self.keep(now, demand.member, demand.number, RequestNumber(0), kept, fx);
+            }
+            fx.answers.push(Answer { ticket, result: Ok(Outcome::Received(taken)), barrier });
         }
         if lane != 0 {
             self.serve_accepts(now, id, fx);
@@ -235,22 +235,6 @@ impl Ledger {
         self.serve_accepts(now, id, fx);
     }
 
-    /// Answers a request that waited.
-    #[allow(clippy::too_many_arguments, reason = "the request's parts as the demand kept them")]
-    pub(super) fn answer(
-        &mut self,
-        now: Now,
-        ticket: Ticket,
-        member: MemberSlot,
-        number: RequestNumber,
-        outcome: Outcome,
-        barrier: Barrier,
-        fx: &mut Effects,
-    ) {
-        self.keep(now, member, number, RequestNumber(0), &outcome, fx);
-        fx.answers.push(Answer { ticket, result: Ok(outcome), barrier });
-    }
-
     #[allow(clippy::too_many_arguments, reason = "the fields of one command")]
     pub(super) fn receive_deferred(
         &mut self,
@@ -266,6 +250,7 @@ impl Ledger {
         let (id, part) = (queue.id, from.part);
         let lane = self.receive_lane(now, queue, part, session)?;
         let lock_ms = queue.settings.lock_ms;
+        check_count("sequence numbers in one request", sequences.len())?;
         if member.0 == 0 {
             return Err(Refusal::MemberGone);
         }
@@ -294,13 +279,16 @@ impl Ledger {
     }
 
     pub(super) fn peek(
-        &self,
+        &mut self,
+        now: Now,
         from: &QueuePath,
         sequence: SequenceNumber,
         max: u32,
         session: Option<&SessionId>,
     ) -> Result<Outcome, Refusal> {
-        let queue = self.queue_named(&from.queue)?;
+        let id = self.queue_named(&from.queue)?.id;
+        self.touch_queue(now, id);
+        let queue = &self.queues[&id];
         let lane = match session {
             Some(id) => match queue.sessions.find(id) {
                 Some(lane) => Some(lane),

@@ -10,7 +10,49 @@ use crate::outcome::{Outcome, Sequences};
 use crate::queue::Queue;
 use crate::time::{Now, WallTime};
 
-use super::{Effects, Ledger};
+use super::{Effects, Ledger, check_count};
+
+/// How a message moves to another queue, or begins again in its own.
+#[derive(Clone, Copy)]
+struct Move {
+    why: Departure,
+    source: QueueId,
+    hops: u8,
+    /// It expires no later than this.
+    not_after: WallTime,
+}
+
+/// The numbers of one send, as a run for as long as they are one: a ring of forwarding queues
+/// takes numbers in between.
+#[derive(Default)]
+struct Numbers {
+    first: SequenceNumber,
+    count: u32,
+    list: Vec<SequenceNumber>,
+}
+
+impl Numbers {
+    fn push(&mut self, number: SequenceNumber) {
+        if self.count == 0 {
+            self.first = number;
+        }
+        let is_next = number.0 != 0 && number.0 == self.first.0 + u64::from(self.count);
+        if self.list.is_empty() && !is_next {
+            self.list = Sequences::Run { first: self.first, count: self.count }.iter().collect();
+        }
+        if !is_next || !self.list.is_empty() {
+            self.list.push(number);
+        }
+        self.count += 1;
+    }
+}
+
+impl From<Numbers> for Sequences {
+    fn from(numbers: Numbers) -> Self {
+        let Numbers { first, count, list } = numbers;
+        if list.is_empty() { Self::Run { first, count } } else { Self::List(list) }
+    }
+}
 
 impl Ledger {
     pub(super) fn send(
@@ -27,16 +69,12 @@ impl Ledger {
         let forwards = queue.settings.forward_to.is_some();
         self.touch_queue(now, id);
 
-        let first = self.queues[&id].next_sequence();
-        let mut list = Vec::new();
+        let mut numbers = Numbers::default();
         for (index, new) in messages.iter().enumerate() {
             if let Some(window) = window.filter(|_| new.id_hash != 0) {
                 if self.queues[&id].seen.contains(new.id_hash, now.wall, window) {
                     self.emit(now, Change::Duplicate { queue: id }, fx);
-                    if list.is_empty() {
-                        list = (first.0..first.0 + index as u64).map(SequenceNumber).collect();
-                    }
-                    list.push(SequenceNumber(0));
+                    numbers.push(SequenceNumber(0));
                     continue;
                 }
                 let seen = Change::Seen { queue: id, id_hash: new.id_hash, at: now.wall };
@@ -46,18 +84,12 @@ impl Ledger {
             let len = new.content_bytes;
             self.emit(now, Change::Content { id: content, index: index as u32, len }, fx);
             let at = self.put_new(now, id, new, content, fx);
-            if !list.is_empty() {
-                list.push(at.sequence);
-            }
+            numbers.push(at.sequence);
             if forwards && new.due.is_none_or(|due| due <= now.wall) {
                 self.forward(now, at, fx);
             }
         }
-        Ok(Outcome::Sent(if list.is_empty() {
-            Sequences::Run { first, count: messages.len() as u32 }
-        } else {
-            Sequences::List(list)
-        }))
+        Ok(Outcome::Sent(numbers.into()))
     }
 
     /// Everything that can be refused is refused before anything is changed: a batch is accepted
@@ -72,10 +104,7 @@ impl Ledger {
             let why = "a send needs at least one message".into();
             return Err(Refusal::InvalidValue { what: "messages", why });
         }
-        if messages.len() > limits::BATCH_MESSAGES_MAX {
-            let max = limits::BATCH_MESSAGES_MAX as u64;
-            return Err(Refusal::TooMany { what: "messages in one send", max });
-        }
+        check_count("messages in one send", messages.len())?;
         if self.disk_full {
             return Err(Refusal::DiskFull);
         }
@@ -148,6 +177,7 @@ impl Ledger {
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         let id = self.queue_named(name)?.id;
+        check_count("sequence numbers in one request", sequences.len())?;
         let at =
             |sequence: &SequenceNumber| At { queue: id, part: Part::Main, sequence: *sequence };
         for sequence in sequences {
@@ -180,8 +210,16 @@ impl Ledger {
                 self.dead_letter(now, at, Reason::MaxTransferHopCountExceeded, None, fx);
                 return;
             }
-            match self.check_forward(&target, at, &message) {
-                Ok(to) => at = self.move_to(now, at, to, Departure::Forwarded, message.source, fx),
+            match self.check_forward(&target, at, message.standing.overlay) {
+                Ok(to) => {
+                    let how = Move {
+                        why: Departure::Forwarded,
+                        source: message.source,
+                        hops: message.standing.hops + 1,
+                        not_after: message.expires_at,
+                    };
+                    at = self.move_to(now, at, to, how, fx);
+                }
                 Err(reason) => {
                     self.dead_letter(now, at, reason, None, fx);
                     return;
@@ -194,15 +232,15 @@ impl Ledger {
         &self,
         target: &QueueName,
         at: At,
-        message: &Message,
+        overlay: ContentId,
     ) -> Result<QueueId, Reason> {
         let target = self
             .names
             .get(target)
             .map(|id| &self.queues[id])
             .ok_or(Reason::ForwardTargetUnavailable)?;
-        let bytes =
-            self.contents.len(message.content) + self.contents.len(message.standing.overlay);
+        let content = self.message(at).map_or(ContentId(0), |message| message.content);
+        let bytes = self.contents.len(content) + self.contents.len(overlay);
         if !target.settings.status.can_send()
             || target.size_bytes + bytes > target.settings.size_bytes_max
         {
@@ -214,23 +252,15 @@ impl Ledger {
         Ok(target.id)
     }
 
-    /// Moves a message into another queue under a new number: it starts there as if sent, but
-    /// for what was changed on it, and one hop older.
-    pub(super) fn move_to(
-        &mut self,
-        now: Now,
-        at: At,
-        to: QueueId,
-        why: Departure,
-        source: QueueId,
-        fx: &mut Effects,
-    ) -> At {
+    /// Moves a message into a queue under a new number: it starts there as if sent, but for what
+    /// was changed on it.
+    fn move_to(&mut self, now: Now, at: At, to: QueueId, how: Move, fx: &mut Effects) -> At {
         let old = *self.message(at).expect("a message that moves is there");
         let session = self.session_of(at);
         let ttl_ms = self.queues[&to].settings.ttl_ms;
         let sequence = self.queues[&to].next_sequence();
         let standing = Standing {
-            hops: old.standing.hops.saturating_add(u8::from(why != Departure::Moved)),
+            hops: how.hops,
             overlay: old.standing.overlay,
             reason: old.standing.reason,
             ..Standing::new(State::Ready)
@@ -239,9 +269,9 @@ impl Ledger {
             enqueued_at: now.wall,
             expires_at: ttl_ms
                 .map_or(WallTime::NEVER, |ms| now.wall.plus_ms(ms))
-                .min(if why == Departure::Forwarded { old.expires_at } else { WallTime::NEVER }),
+                .min(how.not_after),
             session: 0,
-            source,
+            source: how.source,
             standing,
             ..old
         };
@@ -249,7 +279,7 @@ impl Ledger {
         let arrived = to != at.queue;
         // First there, then gone here: a content must not lose its last reference in between.
         self.emit(now, Change::Message { at: moved, message, session, arrived }, fx);
-        self.emit(now, Change::Gone { at, why }, fx);
+        self.emit(now, Change::Gone { at, why: how.why }, fx);
         moved
     }
 
@@ -274,7 +304,7 @@ impl Ledger {
         let target = queue.settings.forward_dead_letters_to.clone();
         let target = target
             .filter(|_| old.standing.hops < limits::FORWARD_HOPS_MAX)
-            .and_then(|name| self.check_forward(&name, at, &old).ok());
+            .and_then(|name| self.check_forward(&name, at, standing.overlay).ok());
         if let Some(to) = target {
             self.emit(
                 now,
@@ -284,7 +314,15 @@ impl Ledger {
                 },
                 fx,
             );
-            let moved = self.move_to(now, at, to, Departure::Forwarded, at.queue, fx);
+            // A dead letter has no time-to-live of its own any more (CC-80): the one that expired
+            // must not expire again where it goes.
+            let how = Move {
+                why: Departure::Forwarded,
+                source: at.queue,
+                hops: old.standing.hops + 1,
+                not_after: WallTime::NEVER,
+            };
+            let moved = self.move_to(now, at, to, how, fx);
             self.forward(now, moved, fx);
             return;
         }
@@ -311,6 +349,7 @@ impl Ledger {
             let (queue, operation) = (target.name.clone(), Operation::Send);
             return Err(Refusal::QueueDisabled { queue, operation });
         }
+        check_count("sequence numbers in one request", sequences.len())?;
         let at = |sequence| At { queue: id, part: Part::Dead, sequence };
         let is_ready = |at: At| self.message(at).is_some_and(|m| m.standing.state == State::Ready);
         if let Some(missing) = sequences.iter().find(|sequence| !is_ready(at(**sequence))) {
@@ -329,15 +368,29 @@ impl Ledger {
         if sessions && chosen.iter().any(|sequence| self.session_of(at(*sequence)).is_none()) {
             return Err(Refusal::SessionRequired(self.queues[&target_id].name.clone()));
         }
+        let bytes = |sequence: &SequenceNumber| {
+            self.message(at(*sequence)).map_or(0, |message| {
+                self.contents.len(message.content) + self.contents.len(message.standing.overlay)
+            })
+        };
+        let bytes: u64 = chosen.iter().map(bytes).sum();
+        let target = &self.queues[&target_id];
+        if target_id != id && target.size_bytes + bytes > target.settings.size_bytes_max {
+            let (queue, size_bytes_max) = (target.name.clone(), target.settings.size_bytes_max);
+            return Err(Refusal::QueueFull { queue, size_bytes_max });
+        }
+        self.touch_queue(now, id);
+        self.touch_queue(now, target_id);
         for sequence in &chosen {
             let why = if target_id == id { Departure::Moved } else { Departure::Forwarded };
             // Reason and description stay with the dead letter's life, not with the new one.
             let dead = at(*sequence);
             if let Some(message) = self.message(dead).copied() {
-                let standing = Standing { reason: Reason::None, hops: 0, ..message.standing };
+                let standing = Standing { reason: Reason::None, ..message.standing };
                 self.emit(now, Change::Standing { at: dead, standing }, fx);
             }
-            let moved = self.move_to(now, dead, target_id, why, QueueId(0), fx);
+            let how = Move { why, source: QueueId(0), hops: 0, not_after: WallTime::NEVER };
+            let moved = self.move_to(now, dead, target_id, how, fx);
             self.forward(now, moved, fx);
         }
         Ok(Outcome::Count(chosen.len() as u64))

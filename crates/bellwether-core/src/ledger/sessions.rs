@@ -1,21 +1,21 @@
 //! Sessions: taking hold of one, keeping it, letting go, its state.
 
-use crate::change::{Change, Hold};
+use crate::change::{Change, Hold, KeptOutcome};
 use crate::command::{NewContent, Request};
 use crate::content::ContentId;
 use crate::error::{Operation, Refusal};
 use crate::limits;
 use crate::name::{
-    At, DeliveryNumber, MemberSlot, Part, QueueId, QueueName, SequenceNumber, SessionId,
-    SessionToken, Ticket,
+    At, DeliveryNumber, MemberSlot, Part, QueueId, QueueName, RequestNumber, SequenceNumber,
+    SessionId, SessionToken, Ticket,
 };
-use crate::outcome::{Barrier, Outcome, SessionHold};
+use crate::outcome::{Answer, Barrier, Outcome, SessionHold};
 use crate::queue::{AcceptDemand, Queue};
 use crate::ready::LaneId;
 use crate::time::Now;
 
 use super::settle::Return;
-use super::{Effects, Ledger, Timer, Waits};
+use super::{Effects, Ledger, Timer, Waits, refuse};
 
 impl Ledger {
     #[allow(clippy::too_many_arguments, reason = "the request and its fields")]
@@ -42,7 +42,11 @@ impl Ledger {
             return Err(Refusal::MemberGone);
         }
         self.touch_queue(now, id);
-        if let Some(lane) = self.free_lane(now, id, session, fx) {
+        if let Some(lane) = session.and_then(|session| self.queues[&id].sessions.find(session)) {
+            // A hold whose time is over ends now, not when the timer gets to it.
+            self.hold_fired(now, id, lane, fx);
+        }
+        if let Some(lane) = self.free_lane(id, session) {
             let hold = self.hold_session(now, id, lane, request.member, fx);
             return Ok(Some(Outcome::Session(Some(hold))));
         }
@@ -62,22 +66,11 @@ impl Ledger {
     }
 
     /// A lane that can be held now: the named session's if it is free, or the oldest offered one.
-    fn free_lane(
-        &mut self,
-        now: Now,
-        id: QueueId,
-        session: Option<&SessionId>,
-        fx: &mut Effects,
-    ) -> Option<LaneId> {
-        let Some(session) = session else {
-            return self.queues.get(&id)?.sessions.first_offered();
-        };
-        let lane = self.queues.get_mut(&id)?.sessions.lane(session);
-        // A hold whose time is over ends now, not when the timer gets to it.
-        self.hold_fired(now, id, lane, fx);
-        let queue = self.queues.get_mut(&id)?;
-        let lane = queue.sessions.lane(session);
-        queue.sessions.get(lane)?.hold.is_none().then_some(lane)
+    fn free_lane(&mut self, id: QueueId, session: Option<&SessionId>) -> Option<LaneId> {
+        let sessions = &mut self.queues.get_mut(&id)?.sessions;
+        let Some(session) = session else { return sessions.first_offered() };
+        let lane = sessions.lane(session);
+        sessions.get(lane)?.hold.is_none().then_some(lane)
     }
 
     fn hold_session(
@@ -92,7 +85,8 @@ impl Ledger {
         let lock_ms = queue.settings.lock_ms;
         let session = queue.sessions.get(lane).expect("a lane that was just found");
         let (name, state) = (session.id.clone(), session.state);
-        let number = DeliveryNumber(session.number.0.wrapping_add(1));
+        self.holds = self.holds.wrapping_add(1);
+        let number = DeliveryNumber(self.holds);
         let incarnation = self.incarnation;
         let hold = Some(Hold { member, lock_ms, incarnation });
         let change = Change::Session { queue: id, session: name.clone(), number, hold, state };
@@ -113,14 +107,16 @@ impl Ledger {
             if accept.session.is_none() && none_offered {
                 continue;
             }
-            let Some(lane) = self.free_lane(now, id, accept.session.as_ref(), fx) else {
+            let Some(lane) = self.free_lane(id, accept.session.as_ref()) else {
                 none_offered |= accept.session.is_none();
                 continue;
             };
             self.withdraw(ticket);
             let hold = self.hold_session(now, id, lane, accept.member, fx);
             let outcome = Outcome::Session(Some(hold));
-            self.answer(now, ticket, accept.member, accept.number, outcome, Barrier::Durable, fx);
+            let kept = KeptOutcome::Plain(outcome.clone());
+            self.keep(now, accept.member, accept.number, RequestNumber(0), kept, fx);
+            fx.answers.push(Answer { ticket, result: Ok(outcome), barrier: Barrier::Durable });
         }
     }
 
@@ -157,6 +153,7 @@ impl Ledger {
         let lane = self.held_lane(now, queue, token)?;
         self.touch_queue(now, id);
         let mut lock_ms = 0;
+        let number = token.number;
         if let Some((hold, until)) = self
             .queues
             .get_mut(&id)
@@ -166,8 +163,8 @@ impl Ledger {
             lock_ms = hold.lock_ms;
             let old = std::mem::replace(until, now.boot.plus_ms(hold.lock_ms.into()));
             let new = *until;
-            self.boot_timers.remove(&(old, Timer::Hold(id, lane)));
-            self.boot_timers.insert((new, Timer::Hold(id, lane)));
+            self.boot_timers.remove(&(old, Timer::Hold(id, number, lane)));
+            self.boot_timers.insert((new, Timer::Hold(id, number, lane)));
         }
         Ok(Outcome::Renewed { lock_ms, refused: Vec::new() })
     }
@@ -211,11 +208,7 @@ impl Ledger {
             queue.main.demands.range(range).map(|((_, ticket), _)| *ticket).collect();
         for ticket in waiting {
             self.withdraw(ticket);
-            fx.answers.push(crate::outcome::Answer {
-                ticket,
-                result: Err(Refusal::SessionLost(name.clone())),
-                barrier: Barrier::Durable,
-            });
+            refuse(ticket, Refusal::SessionLost(name.clone()), fx);
         }
         for sequence in locked {
             let at = At { queue: id, part: Part::Main, sequence: SequenceNumber(sequence) };
@@ -246,7 +239,8 @@ impl Ledger {
                 return Err(Refusal::TooLarge { what: "a session's state", bytes, bytes_max });
             }
             let size_bytes_max = queue.settings.size_bytes_max;
-            if queue.size_bytes + u64::from(new.bytes) > size_bytes_max {
+            let old = queue.sessions.get(lane).map_or(0, |old| self.contents.len(old.state));
+            if queue.size_bytes - old + u64::from(new.bytes) > size_bytes_max {
                 return Err(Refusal::QueueFull { queue: queue.name.clone(), size_bytes_max });
             }
         }
@@ -266,21 +260,12 @@ impl Ledger {
 
     pub(super) fn session_state(
         &self,
+        now: Now,
         name: &QueueName,
         token: &SessionToken,
     ) -> Result<Outcome, Refusal> {
         let queue = self.queue_named(name)?;
-        let lane = queue
-            .sessions
-            .find(&token.session)
-            .filter(|lane| {
-                let session = queue.sessions.get(*lane);
-                session.is_some_and(|session| {
-                    session.number == token.number
-                        && session.hold.is_some_and(|(h, _)| h.incarnation == token.incarnation)
-                })
-            })
-            .ok_or_else(|| Refusal::SessionLost(token.session.clone()))?;
+        let lane = self.held_lane(now, queue, token)?;
         let state = queue.sessions.get(lane).map_or(ContentId(0), |session| session.state);
         let place = self.contents.place(state).unwrap_or_default();
         Ok(Outcome::SessionState(state, place))

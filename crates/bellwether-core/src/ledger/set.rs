@@ -10,7 +10,7 @@ use crate::content::{ContentId, Place};
 use crate::message::{Lock, Message, Standing, State};
 use crate::name::{At, DeliveryNumber, Part, QueueId, SessionId};
 use crate::queue::Queue;
-use crate::time::{BootTime, Now};
+use crate::time::{BootTime, Now, WallTime};
 
 use super::{Effects, Ledger, Timer};
 
@@ -18,6 +18,7 @@ impl Ledger {
     /// Replays one change; `place` is where the bytes lie if it is a content.
     pub fn replay(&mut self, now: Now, change: &Change, place: Option<Place>) {
         debug_assert!(!self.live, "only an engine that opens replays");
+        self.replayed_at.get_or_insert(now.boot);
         self.set(now, change, &mut Effects::default());
         if let (Change::Content { id, .. }, Some(place)) = (change, place) {
             self.contents.set(*id, place);
@@ -45,7 +46,10 @@ impl Ledger {
                 }
                 self.arm_queue(now, *id);
             }
-            Change::QueueGone { id } => self.set_queue_gone(*id, fx),
+            Change::QueueGone { id } => {
+                self.last_queue = self.last_queue.max(*id);
+                self.set_queue_gone(*id, fx);
+            }
             Change::QueueTotals { id, as_of, next, totals } => {
                 if let Some(queue) = self.queues.get_mut(id) {
                     queue.totals = *totals;
@@ -58,7 +62,7 @@ impl Ledger {
             }
             Change::ContentAt { id, place } => self.contents.set(*id, *place),
             Change::Message { at, message, session, arrived } => {
-                self.set_message(*at, *message, session.as_ref(), *arrived);
+                self.set_message(now, *at, *message, session.as_ref(), *arrived);
             }
             Change::Standing { at, standing } => self.set_standing(*at, *standing, fx),
             Change::Gone { at, why } => self.set_gone(*at, *why, fx),
@@ -94,7 +98,7 @@ impl Ledger {
         }
     }
 
-    fn arm_seen(&mut self, at: crate::time::WallTime, change: &Change) {
+    fn arm_seen(&mut self, at: WallTime, change: &Change) {
         let Change::Seen { queue, .. } = change else { return };
         if let Some(window) = self.queues.get(queue).and_then(|q| q.settings.duplicate_window_ms) {
             self.wall_timers.insert((at.plus_ms(window), Timer::Seen(*queue)));
@@ -119,7 +123,7 @@ impl Ledger {
         self.messages -= queue.len();
         let is_of = |timer: &Timer| match timer {
             Timer::Lock(at) | Timer::Due(at) | Timer::Expiry(at) => at.queue == id,
-            Timer::Hold(queue, _) | Timer::Idle(queue) | Timer::Seen(queue) => *queue == id,
+            Timer::Hold(queue, ..) | Timer::Idle(queue) | Timer::Seen(queue) => *queue == id,
             _ => false,
         };
         self.boot_timers.retain(|(_, timer)| !is_of(timer));
@@ -137,6 +141,7 @@ impl Ledger {
 
     fn set_message(
         &mut self,
+        now: Now,
         at: At,
         mut message: Message,
         session: Option<&SessionId>,
@@ -150,6 +155,9 @@ impl Ledger {
             with_session_lock(queue, at.part, &message, message.standing.state);
         if arrived && counts {
             queue.totals.sent += 1;
+        }
+        if arrived {
+            queue.used_at = now.boot;
         }
         let old = queue.shelf_mut(at.part).messages.insert(at.sequence.0, message);
         if self.live {
@@ -221,6 +229,10 @@ impl Ledger {
                 Departure::Moved => {}
             }
         }
+        #[cfg(planted_bug = "duplicate_after_consume")]
+        if why == Departure::Completed {
+            self.seen -= std::mem::take(&mut queue.seen).len() as u64;
+        }
         let Some(message) = queue.shelf_mut(at.part).messages.remove(at.sequence.0) else { return };
         if self.live {
             self.messages -= 1;
@@ -245,18 +257,22 @@ impl Ledger {
         let lane = queue.sessions.lane(session_id);
         let Some(session) = queue.sessions.get_mut(lane) else { return };
         let old_state = std::mem::replace(&mut session.state, state);
-        session.number = number;
+        let old_number = std::mem::replace(&mut session.number, number);
         let old_until = session.hold.map(|(_, until)| until);
-        session.hold = hold.map(|hold| (hold, now.boot.plus_ms(hold.lock_ms.into())));
+        session.hold = hold.map(|hold| {
+            let fresh = now.boot.plus_ms(hold.lock_ms.into());
+            // A new state does not prolong the hold.
+            (hold, old_until.filter(|_| old_number == number).unwrap_or(fresh))
+        });
         let until = session.hold.map(|(_, until)| until);
         if !self.live {
             return;
         }
         if let Some(until) = old_until {
-            self.boot_timers.remove(&(until, Timer::Hold(id, lane)));
+            self.boot_timers.remove(&(until, Timer::Hold(id, old_number, lane)));
         }
         if let Some(until) = until {
-            self.boot_timers.insert((until, Timer::Hold(id, lane)));
+            self.boot_timers.insert((until, Timer::Hold(id, number, lane)));
         }
         queue.size_bytes += self.contents.len(state);
         queue.size_bytes -= self.contents.len(old_state);
@@ -276,15 +292,12 @@ impl Ledger {
                 session.messages += 1;
             }
         }
-        if at.part == Part::Main && message.expires_at != crate::time::WallTime::NEVER {
-            self.wall_timers.insert((message.expires_at, Timer::Expiry(at)));
-        }
         self.index_state(at, message);
     }
 
     fn unindex(&mut self, at: At, message: &Message) {
         self.unindex_state(at, message);
-        if at.part == Part::Main && message.expires_at != crate::time::WallTime::NEVER {
+        if at.part == Part::Main && message.expires_at != WallTime::NEVER {
             self.wall_timers.remove(&(message.expires_at, Timer::Expiry(at)));
         }
         if let Some(queue) = self.queues.get_mut(&at.queue) {
@@ -292,7 +305,9 @@ impl Ledger {
                 self.contents.len(message.content) + self.contents.len(message.standing.overlay);
             if let Some(session) = queue.sessions.get_mut(message.session) {
                 session.messages -= 1;
-                session.unseen.remove(&at.sequence.0);
+                if session.unseen.remove(&at.sequence.0) {
+                    self.stirred.insert((at.queue, at.part, message.session));
+                }
                 queue.refresh_session(message.session);
             }
         }
@@ -302,6 +317,12 @@ impl Ledger {
         let Some(queue) = self.queues.get_mut(&at.queue) else { return };
         let lane = queue.lane(at.part, message);
         *queue.shelf_mut(at.part).tally.of(&message.standing.state) += 1;
+        // Set again whenever the message comes back: the clock on the wall may have been put back
+        // since the timer fired for nothing.
+        let can_expire = matches!(message.standing.state, State::Ready | State::Delayed { .. });
+        if can_expire && at.part == Part::Main && message.expires_at != WallTime::NEVER {
+            self.wall_timers.insert((message.expires_at, Timer::Expiry(at)));
+        }
         match message.standing.state {
             State::Ready | State::Deferred => {}
             State::Locked(lock) => {
@@ -346,11 +367,13 @@ impl Ledger {
                 self.wall_timers.remove(&(due, Timer::Due(at)));
                 if let Some(session) = queue.sessions.get_mut(lane) {
                     session.delayed.remove(&at.sequence.0);
+                    self.stirred.insert((at.queue, at.part, lane));
                 }
             }
         }
     }
 
+    /// One less refers to a content; tells the engine if it was the last.
     pub(super) fn let_go(&mut self, id: ContentId, fx: &mut Effects) {
         if id.0 != 0 && self.contents.let_go(id) {
             fx.dropped.push(id);

@@ -10,7 +10,7 @@ use crate::name::{At, LockToken, Part, QueueId, QueuePath};
 use crate::outcome::Outcome;
 use crate::time::{Now, WallTime};
 
-use super::{Effects, Ledger};
+use super::{Effects, Ledger, check_count};
 
 /// How a message comes back from a delivery.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,9 +32,12 @@ impl Ledger {
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         let id = self.queue_named(&from.queue)?.id;
-        if settlements.len() > limits::BATCH_MESSAGES_MAX {
-            let max = limits::BATCH_MESSAGES_MAX as u64;
-            return Err(Refusal::TooMany { what: "settlements in one request", max });
+        check_count("settlements in one request", settlements.len())?;
+        let overlays = settlements.iter().filter_map(|settlement| settlement.overlay);
+        let bytes: u64 = overlays.map(|overlay| u64::from(overlay.bytes)).sum();
+        if bytes > limits::COMMAND_BYTES_MAX {
+            let bytes_max = limits::COMMAND_BYTES_MAX;
+            return Err(Refusal::TooLarge { what: "the changed properties", bytes, bytes_max });
         }
         self.touch_queue(now, id);
         let mut refused = Vec::new();
@@ -148,7 +151,10 @@ impl Ledger {
     ) {
         let State::Locked(lock) = message.standing.state else { return };
         let old = message.standing;
+        #[cfg(not(planted_bug = "count_forgotten"))]
         let counted = u32::from(how != Return::Release);
+        #[cfg(planted_bug = "count_forgotten")]
+        let counted = u32::from(how == Return::Failure);
         let delay = delay_ms.filter(|ms| *ms > 0);
         let state = match (lock.deferred, delay) {
             (true, _) => State::Deferred,
@@ -174,6 +180,8 @@ impl Ledger {
         } else if message.expires_at <= now.wall && state != State::Deferred {
             debug_assert!(message.expires_at != WallTime::NEVER);
             self.expire(now, at, fx);
+        } else if state == State::Ready {
+            self.forward(now, at, fx);
         }
     }
 
@@ -201,16 +209,17 @@ impl Ledger {
             let why = format!("a lock lasts at most {} ms", limits::LOCK_MS_MAX);
             return Err(Refusal::InvalidValue { what: "lock_ms", why });
         }
+        check_count("tokens in one request", tokens.len())?;
         self.touch_queue(now, id);
         let mut refused = Vec::new();
-        let mut answered_ms = lock_ms.unwrap_or(queue_lock_ms);
+        let mut shortest_ms: Option<u32> = None;
         for (index, token) in tokens.iter().enumerate() {
             match self.locked(now, id, from.part, *token) {
                 Ok((at, message)) => {
                     let State::Locked(lock) = message.standing.state else { continue };
                     let other_duration = lock_ms.is_some_and(|ms| ms != lock.lock_ms);
                     let lock_ms = lock_ms.unwrap_or(lock.lock_ms);
-                    answered_ms = lock_ms;
+                    shortest_ms = Some(shortest_ms.map_or(lock_ms, |ms| ms.min(lock_ms)));
                     // A renewal in time is only memory: after a restart a lock is a full one
                     // again. Only another duration must be known then.
                     let until = now.boot.plus_ms(lock_ms.into());
@@ -219,12 +228,13 @@ impl Ledger {
                     let change = Change::Standing { at, standing };
                     self.set(now, &change, fx);
                     if other_duration {
-                        fx.changes.push(change);
+                        self.journal(change, fx);
                     }
                 }
                 Err(refusal) => refused.push((index as u32, refusal)),
             }
         }
-        Ok(Outcome::Renewed { lock_ms: answered_ms, refused })
+        let lock_ms = shortest_ms.or(lock_ms).unwrap_or(queue_lock_ms);
+        Ok(Outcome::Renewed { lock_ms, refused })
     }
 }

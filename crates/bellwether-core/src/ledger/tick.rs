@@ -3,8 +3,8 @@
 use crate::change::{Change, Departure};
 use crate::limits;
 use crate::message::{Message, Standing, State};
-use crate::name::At;
-use crate::time::Now;
+use crate::name::{At, Part};
+use crate::time::{BootTime, Now};
 
 use super::{Effects, Ledger, Timer};
 
@@ -16,7 +16,8 @@ impl Ledger {
                 break;
             }
             self.boot_timers.pop_first();
-            self.fire(now, timer, fx);
+            self.fire(now, at, timer, fx);
+            self.serve_stirred(now, fx);
         }
         for _ in 0..limits::TICK_WORK_MAX {
             let Some((at, timer)) = self.wall_timers.first().copied() else { break };
@@ -24,7 +25,8 @@ impl Ledger {
                 break;
             }
             self.wall_timers.pop_first();
-            self.fire(now, timer, fx);
+            self.fire(now, now.boot, timer, fx);
+            self.serve_stirred(now, fx);
         }
         let forwarding: Vec<_> = self.forwarding.iter().copied().take(1).collect();
         for queue in forwarding {
@@ -32,7 +34,9 @@ impl Ledger {
         }
     }
 
-    fn fire(&mut self, now: Now, timer: Timer, fx: &mut Effects) {
+    /// What is due at `due` happens, at `now`. A timer may be early, because what it measures was
+    /// prolonged since: then it is set again, and keeps its place among the others that are due.
+    fn fire(&mut self, now: Now, due: BootTime, timer: Timer, fx: &mut Effects) {
         match timer {
             Timer::Lock(at) => self.lock_fired(now, at, fx),
             Timer::Due(at) => self.due_fired(now, at, fx),
@@ -45,12 +49,12 @@ impl Ledger {
                     self.expire(now, at, fx);
                 }
             }
-            Timer::Hold(queue, lane) => self.hold_fired(now, queue, lane, fx),
-            Timer::Wait(ticket) => self.wait_fired(ticket, fx),
-            Timer::Idle(queue) => self.idle_fired(now, queue, fx),
+            Timer::Hold(queue, _, lane) => self.hold_fired(now, queue, lane, fx),
+            Timer::Wait(ticket) => self.wait_fired(now, ticket, fx),
+            Timer::Idle(queue) => self.idle_fired(now, due, queue, fx),
             Timer::Seen(queue) => self.seen_fired(now, queue),
-            Timer::Member(slot) => self.member_fired(now, slot, fx),
-            Timer::Lease(index) => self.lease_fired(now, index, fx),
+            Timer::Member(slot) => self.member_fired(now, due, slot, fx),
+            Timer::Lease(index) => self.lease_fired(now, due, index, fx),
         }
     }
 
@@ -71,11 +75,16 @@ impl Ledger {
                     fx,
                 );
                 self.emit(now, Change::Gone { at, why: Departure::Moved }, fx);
+                // It is appended as new, and that is use (CC-32).
+                self.touch_queue(now, at.queue);
                 self.forward(now, active, fx);
             }
             State::Delayed { .. } => {
                 let standing = Standing { state: State::Ready, ..message.standing };
                 self.emit(now, Change::Standing { at, standing }, fx);
+                if at.part == Part::Main {
+                    self.forward(now, at, fx);
+                }
             }
             _ => {}
         }

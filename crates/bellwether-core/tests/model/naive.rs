@@ -6,19 +6,28 @@
 //! 2. What a step makes ready is seen by receivers at the end of that step.
 //! 3. Whoever waits is served in the order of arrival, as soon as there is something to serve.
 
+#[path = "naive/leases.rs"]
 mod leases;
+#[path = "naive/members.rs"]
 mod members;
+#[path = "naive/queues.rs"]
 mod queues;
+#[path = "naive/receive.rs"]
 mod receive;
+#[path = "naive/sessions.rs"]
 mod sessions;
+#[path = "naive/settle.rs"]
 mod settle;
 
 use bellwether_core::command::{Acquire, Command, Receive, Request};
 use bellwether_core::error::{LeaseRefusal, Refusal};
 use bellwether_core::limits;
-use bellwether_core::message::State;
-use bellwether_core::name::{LeaseName, QueueName, SessionId, Ticket};
-use bellwether_core::outcome::Outcome;
+use bellwether_core::message::{MessageView, State};
+use bellwether_core::name::{
+    DeliveryNumber, Incarnation, LeaseName, LockToken, MemberSlot, Part, QueueName, QueuePath,
+    SessionId, SessionToken, Term, Ticket,
+};
+use bellwether_core::outcome::{LeaseInfo, Outcome, QueueInfo};
 use bellwether_core::time::{BootTime, Now};
 
 use leases::Lease;
@@ -47,6 +56,7 @@ pub struct Wait {
     pub member: u32,
     pub number: u64,
     pub until: BootTime,
+    pub command: Command,
     pub for_what: ForWhat,
 }
 
@@ -64,7 +74,7 @@ enum Event {
     Lock { queue: u32, dead: bool, sequence: u64 },
     Due { queue: u32, dead: bool, sequence: u64 },
     Expiry { queue: u32, sequence: u64 },
-    Hold { queue: u32, session: usize },
+    Hold { queue: u32, number: u32, session: usize },
     Wait { ticket: u64 },
     Idle { queue: u32 },
     Presence { slot: u32 },
@@ -98,8 +108,8 @@ impl Naive {
                 Ok(None) => {}
                 Ok(Some(outcome)) => {
                     let (member, number) = (request.member.0, request.number.0);
-                    let is_update = matches!(request.command, Command::UpdateQueue { .. });
-                    self.keep(member, number, request.answered_below.0, &outcome, is_update);
+                    let heard = request.answered_below.0;
+                    self.keep(member, number, heard, &request.command, &outcome);
                     self.answers.push((ticket, Ok(outcome)));
                 }
             },
@@ -163,6 +173,7 @@ impl Naive {
                 self.list_sessions(queue, after.as_ref(), *max)
             }
             Command::Join { id, metadata, ttl_ms } => self.join(*id, metadata, *ttl_ms),
+            Command::Heartbeat { .. } | Command::Leave if member == 0 => Err(Refusal::MemberGone),
             Command::Heartbeat { held } => Ok(self.heartbeat(member, held)),
             Command::Leave => Ok(self.leave(member)),
             Command::ListMembers => Ok(self.list_members()),
@@ -221,7 +232,7 @@ impl Naive {
             });
             let holds = queue.sessions.iter().enumerate().filter_map(move |(session, s)| {
                 let hold = s.hold.as_ref()?;
-                Some((hold.until.0, Event::Hold { queue: id, session }))
+                Some((hold.until.0, Event::Hold { queue: id, number: hold.number, session }))
             });
             let idle = queue.settings.delete_idle_ms;
             let idle = idle.map(|ms| (queue.used_at.plus_ms(ms).0, Event::Idle { queue: id }));
@@ -270,7 +281,7 @@ impl Naive {
                 let (q, m) = self.find(queue, false, sequence).unwrap();
                 self.expire(q, m);
             }
-            Event::Hold { queue, session } => {
+            Event::Hold { queue, session, .. } => {
                 let q = self.queue_by_id(queue).unwrap();
                 self.end_hold(q, session, settle::Return::Crash);
             }
@@ -335,7 +346,7 @@ impl Naive {
     pub fn answer_wait(&mut self, ticket: Ticket, answer: Answer) {
         let wait = self.drop_wait(ticket).unwrap();
         if let Ok(outcome) = &answer {
-            self.keep(wait.member, wait.number, 0, outcome, false);
+            self.keep(wait.member, wait.number, 0, &wait.command, outcome);
         }
         self.answers.push((ticket, answer));
     }
@@ -371,6 +382,7 @@ impl Naive {
             member: request.member.0,
             number: request.number.0,
             until: self.now.boot.plus_ms(wait_ms.min(limits::WAIT_MS_MAX)),
+            command: request.command.clone(),
             for_what,
         });
     }
@@ -389,6 +401,88 @@ impl Naive {
     fn find(&self, queue: u32, dead: bool, sequence: u64) -> Option<(usize, usize)> {
         let q = self.queue_by_id(queue)?;
         Some((q, self.queues[q].find(dead, sequence)?))
+    }
+
+    /// What is due, if anything is.
+    pub fn due(&self) -> Option<String> {
+        let begins = self.queues.iter().find(|queue| queue.begins_to_forward);
+        let begins = begins.map(|queue| format!("{:?} begins to forward", queue.name));
+        self.first_due().map(|event| format!("{event:?}")).or(begins)
+    }
+
+    pub fn queue_infos(&self) -> Vec<QueueInfo> {
+        self.queues.iter().map(Queue::info).collect()
+    }
+
+    /// All messages of one half of a queue, by number.
+    pub fn views(&self, from: &QueuePath) -> Vec<MessageView> {
+        let queue = &self.queues[self.queue_named(&from.queue).unwrap()];
+        let numbers = queue.by_number(from.part == Part::Dead);
+        numbers.into_iter().map(|m| receive::view(&queue.messages[m])).collect()
+    }
+
+    pub fn lease_infos(&self) -> Vec<LeaseInfo> {
+        match self.list_leases(None, u32::MAX) {
+            Outcome::Leases(infos) => infos,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Those who are here.
+    pub fn member_slots(&self) -> Vec<MemberSlot> {
+        let present = self.members.iter().filter(|member| member.gone_at.is_none());
+        present.map(|member| MemberSlot(member.slot)).collect()
+    }
+
+    /// The leases a member believes it holds if it listens well.
+    pub fn agreed(&self, slot: MemberSlot) -> Vec<(LeaseName, Term)> {
+        self.member(slot.0).map_or(Vec::new(), |member| member.agreed.clone())
+    }
+
+    /// Every outcome kept: whose, of which request, and how it would be answered now.
+    pub fn all_kept(&self) -> Vec<(u32, u64, Outcome)> {
+        let remembered = self.members.iter().filter(|member| !member.forgotten);
+        let kept = remembered.flat_map(|member| {
+            member.kept.iter().map(|(number, kept)| (member.slot, *number, self.answered(kept)))
+        });
+        kept.collect()
+    }
+
+    /// Every lock that stands outside a session.
+    pub fn all_locks(&self) -> Vec<(QueuePath, LockToken, u32)> {
+        let mut locks = Vec::new();
+        for queue in &self.queues {
+            for message in &queue.messages {
+                if let State::Locked(lock) = message.state {
+                    if lock.until == BootTime::NEVER {
+                        continue;
+                    }
+                    let part = if message.dead { Part::Dead } else { Part::Main };
+                    let from = QueuePath { queue: queue.name.clone(), part };
+                    let token = receive::view(message).token().unwrap();
+                    locks.push((from, token, lock.lock_ms));
+                }
+            }
+        }
+        locks
+    }
+
+    /// Every hold of a session that stands.
+    pub fn all_holds(&self) -> Vec<(QueueName, SessionToken, u32)> {
+        let mut holds = Vec::new();
+        for queue in &self.queues {
+            for session in &queue.sessions {
+                if let Some(hold) = &session.hold {
+                    let token = SessionToken {
+                        session: session.id.clone(),
+                        number: DeliveryNumber(hold.number),
+                        incarnation: Incarnation(hold.incarnation),
+                    };
+                    holds.push((queue.name.clone(), token, hold.lock_ms));
+                }
+            }
+        }
+        holds
     }
 
     /// The store was closed and opened again: whoever waited has gone, whoever held something has

@@ -226,8 +226,9 @@ impl<R> Shard<R> {
     /// without bound.
     fn after_apply(&mut self, now: Now) {
         if self.journal.is_none() {
+            self.flushed = self.frame;
             self.next_frame(self.frame + 1);
-            self.show(now, self.frame - 1);
+            self.show(now, self.flushed);
         } else if self.payload.len() >= FRAME_BYTES_TARGET {
             self.seal();
         }

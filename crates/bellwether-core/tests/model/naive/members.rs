@@ -1,10 +1,10 @@
 //! Members, and outcomes kept for them.
 
-use bellwether_core::command::{HeldSet, Request};
+use bellwether_core::command::{Command, HeldSet, Receive, Request};
 use bellwether_core::error::Refusal;
 use bellwether_core::limits;
 use bellwether_core::member::digest;
-use bellwether_core::name::{LeaseName, LockToken, MemberId, MemberSlot, Term};
+use bellwether_core::name::{LeaseName, LockToken, MemberId, MemberSlot, Part, Term};
 use bellwether_core::outcome::{Beat, LeaseState, MemberInfo, Outcome};
 use bellwether_core::time::{BootTime, WallTime};
 
@@ -22,6 +22,8 @@ pub struct Member {
     /// The leases both sides agree it holds; some may have ended since.
     pub agreed: Vec<(LeaseName, Term)>,
     pub kept: Vec<(u64, Kept)>,
+    /// It has heard the answers of all requests below this one.
+    pub heard_below: u64,
 }
 
 #[derive(Clone)]
@@ -75,6 +77,9 @@ impl Naive {
         if let Some(kept) = kept {
             return Ok(Some(self.answered(&kept)));
         }
+        if number < self.member(slot).unwrap().heard_below {
+            return Err(Refusal::InvalidValue { what: "request number", why: String::new() });
+        }
         // Asked again while the first one waits: the first one waits no more.
         let first = self.waits.iter().find(|wait| wait.member == slot && wait.number == number);
         if let Some(ticket) = first.map(|wait| wait.ticket) {
@@ -104,8 +109,8 @@ impl Naive {
         slot: u32,
         number: u64,
         answered_below: u64,
+        command: &Command,
         outcome: &Outcome,
-        is_update: bool,
     ) {
         if slot == 0 || number == 0 {
             return;
@@ -118,21 +123,29 @@ impl Naive {
             | Outcome::Settled { .. }
             | Outcome::Session(Some(_))
             | Outcome::Breaking { .. } => Kept::Plain(outcome.clone()),
-            Outcome::Queue(_) if is_update => Kept::Plain(outcome.clone()),
+            Outcome::Queue(_) if matches!(command, Command::UpdateQueue { .. }) => {
+                Kept::Plain(outcome.clone())
+            }
             Outcome::Received(views) => {
                 let tokens: Vec<LockToken> = views.iter().filter_map(|v| v.token()).collect();
-                let Some(first) = tokens.first() else { return };
-                let found = self.queues.iter().find_map(|queue| {
-                    queue.messages.iter().find(|m| m.is_proved_by(*first)).map(|m| (queue.id, m.dead))
-                });
-                let (queue, dead) = found.unwrap();
-                Kept::Deliveries { queue, dead, tokens }
+                let (Command::Receive(Receive { from, .. })
+                | Command::ReceiveDeferred { from, .. }) = command
+                else {
+                    return;
+                };
+                if tokens.is_empty() {
+                    return;
+                }
+                let queue = self.queues[self.queue_named(&from.queue).unwrap()].id;
+                Kept::Deliveries { queue, dead: from.part == Part::Dead, tokens }
             }
             _ => return,
         };
         let Some(member) = self.member_mut(slot) else { return };
-        member.kept.retain(|(n, _)| *n >= answered_below);
-        if number >= answered_below {
+        member.heard_below = member.heard_below.max(answered_below);
+        let heard_below = member.heard_below;
+        member.kept.retain(|(n, _)| *n >= heard_below);
+        if number >= heard_below {
             member.kept.push((number, kept));
         }
     }
@@ -167,6 +180,7 @@ impl Naive {
             forgotten: false,
             agreed: Vec::new(),
             kept: Vec::new(),
+            heard_below: 0,
         });
         Ok(Outcome::Joined(MemberSlot(self.members_ever)))
     }
@@ -274,11 +288,5 @@ impl Naive {
             let is_over = member.gone_at.is_some() || member.ttl_ms == limits::LEASE_MS_INFINITE;
             member.gone_at = is_over.then_some(self.now.boot);
         }
-    }
-}
-
-impl super::queues::Message {
-    fn is_proved_by(&self, token: LockToken) -> bool {
-        super::receive::view(self).token() == Some(token)
     }
 }

@@ -416,10 +416,10 @@ impl Naive {
         let message = message.clone();
         let target = self.queues[q].settings.forward_dead_letters_to.clone();
         let target = target.filter(|_| message.hops < limits::FORWARD_HOPS_MAX);
+        let target = target.and_then(|target| self.objection(&target, &message).ok());
         let queue = &mut self.queues[q];
-        match target.and_then(|target| self.objection(&target, &message).ok()) {
+        match target {
             Some(t) => {
-                let queue = &mut self.queues[q];
                 queue.totals.forwarded += 1;
                 queue.messages.remove(m);
                 self.forget_sessions(q);
@@ -427,7 +427,6 @@ impl Naive {
                 self.arrive(t, Message { hops, ..message }, WallTime::NEVER);
             }
             None => {
-                queue = &mut self.queues[q];
                 queue.totals.dead_lettered += 1;
                 let message = &mut queue.messages[m];
                 message.dead = true;
@@ -435,7 +434,6 @@ impl Naive {
                 message.visible = false;
             }
         }
-        let _ = q;
     }
 
     pub fn redrive(

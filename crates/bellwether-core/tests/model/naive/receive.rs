@@ -153,15 +153,20 @@ impl Naive {
         let message = &mut queue.messages[m];
         let end = self.now.boot.plus_ms(lock_ms.into());
         message.number += 1;
-        message.state = State::Locked(Lock {
-            // In a session the hold decides how long.
-            until: if in_session { BootTime::NEVER } else { end },
+        let lock = Lock {
+            until: end,
             lock_ms,
             member: MemberSlot(member),
             incarnation: Incarnation(self.incarnation),
             deferred: message.state == State::Deferred,
-        });
-        view(message)
+        };
+        message.state = State::Locked(lock);
+        let view = view(message);
+        if in_session {
+            // The hold decides how long, whatever the receiver was told.
+            message.state = State::Locked(Lock { until: BootTime::NEVER, ..lock });
+        }
+        view
     }
 
     pub fn receive_deferred(

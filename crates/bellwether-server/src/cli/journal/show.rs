@@ -104,8 +104,9 @@ fn put_change(out: &mut String, change: &Change) -> fmt::Result {
         }
         Change::Member { slot, id, metadata, ttl_ms, joined_at } => write!(
             out,
-            "member {} {id} ttl_ms={ttl_ms} joined={} metadata={metadata:?}",
+            "member {} {id} ttl_ms={} joined={} metadata={metadata:?}",
             slot.0,
+            Ms(*ttl_ms),
             Wall(*joined_at)
         ),
         Change::MemberGone { slot, forgotten } => {
@@ -220,14 +221,12 @@ fn put_lease(out: &mut String, lease: &Lease) -> fmt::Result {
     match hold {
         LeaseHold::Free => out.write_str(" free")?,
         LeaseHold::Held { id, .. } => write!(out, " held id={id:?}")?,
-        LeaseHold::Broken { id, until: BootTime::NEVER } => {
-            write!(out, " breaking id={id:?} remaining=never")?;
-        }
         LeaseHold::Broken { id, until } => {
-            write!(out, " broken id={id:?} remaining_ms={}", until.0)?;
+            write!(out, " broken id={id:?} remaining_ms={}", Ms(until.0))?;
         }
     }
-    write!(out, " {kind:?} ttl_ms={ttl_ms} member={} granted={}", member.0, Wall(*granted_at))?;
+    write!(out, " {kind:?} ttl_ms={} member={}", Ms(*ttl_ms), member.0)?;
+    write!(out, " granted={}", Wall(*granted_at))?;
     write!(out, " version={version} metadata={metadata:?}")?;
     if *step_down_asked { out.write_str(" step-down-asked") } else { Ok(()) }
 }
@@ -246,6 +245,15 @@ impl fmt::Display for Where {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let At { queue, part, sequence } = self.0;
         write!(f, "{queue}/{}/{sequence}", part_name(part))
+    }
+}
+
+/// A duration in milliseconds, which may be infinite.
+struct Ms(u64);
+
+impl fmt::Display for Ms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == u64::MAX { f.write_str("infinite") } else { self.0.fmt(f) }
     }
 }
 

@@ -1,0 +1,80 @@
+//! The ledger against a second, naive implementation of the same rules (`model/naive.rs`): the
+//! same random commands, the same answers. And the ledger against itself: rebuilt from its own
+//! changes, or from a snapshot taken while it moved on, it must be the same ledger.
+//!
+//! A failure names its seed. To see it again:
+//! `BELLWETHER_MODEL_SEED=… cargo test -p bellwether-core --test model`.
+
+#![allow(clippy::unwrap_used, reason = "a helper of a test is a test")]
+#![allow(unreachable_pub, reason = "nothing outside a test reaches into it")]
+
+#[path = "model/commands.rs"]
+mod commands;
+#[path = "model/compare.rs"]
+mod compare;
+#[path = "model/late.rs"]
+mod late;
+#[path = "model/naive.rs"]
+mod naive;
+#[path = "model/restart.rs"]
+mod restart;
+#[path = "model/world.rs"]
+mod world;
+
+use std::ops::Range;
+
+use world::World;
+
+const STEPS: u32 = 300;
+
+/// The one seed to run, if the environment names it.
+fn seed_wanted() -> Option<u64> {
+    #[allow(clippy::disallowed_methods, reason = "a test may be told which seed to run")]
+    let wanted = std::env::var("BELLWETHER_MODEL_SEED").ok()?;
+    Some(wanted.parse().expect("a seed is a number"))
+}
+
+fn run(seeds: Range<u64>, story: fn(u64)) {
+    match seed_wanted() {
+        Some(seed) if seeds.contains(&seed) => story(seed),
+        Some(_) => {}
+        None => seeds.for_each(story),
+    }
+}
+
+fn agree(seed: u64) {
+    let mut world = World::new(seed);
+    for _ in 0..STEPS {
+        world.random_step();
+    }
+    world.drain();
+}
+
+// One list of seeds in four tests, so that they run side by side.
+
+#[test]
+fn both_agree_1() {
+    run(0..10_000, agree);
+}
+
+#[test]
+fn both_agree_2() {
+    run(10_000..20_000, agree);
+}
+
+#[test]
+fn both_agree_3() {
+    run(20_000..30_000, agree);
+}
+
+#[test]
+fn both_agree_4() {
+    run(30_000..40_000, agree);
+}
+
+/// What becomes durable late, and ticks that come late, may delay an answer and never break a
+/// promise.
+#[test]
+fn promises_hold_while_time_and_disk_lag() {
+    run(40_000..40_600, late::lag);
+}

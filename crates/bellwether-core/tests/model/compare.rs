@@ -1,0 +1,49 @@
+//! What must be equal in two answers.
+
+use bellwether_core::content::{ContentId, Place};
+use bellwether_core::error::Refusal;
+use bellwether_core::message::MessageView;
+use bellwether_core::outcome::{Outcome, Sequences};
+
+use super::naive::Answer;
+
+/// An answer without what only one side can know: numbers and places of contents, and words
+/// meant for people.
+pub fn plain(answer: &Answer) -> Answer {
+    match answer {
+        Ok(outcome) => Ok(plain_outcome(outcome)),
+        Err(refusal) => Err(plain_refusal(refusal)),
+    }
+}
+
+pub fn plain_outcome(outcome: &Outcome) -> Outcome {
+    match outcome {
+        Outcome::Received(views) => Outcome::Received(views.iter().map(plain_view).collect()),
+        Outcome::Peeked(views) => Outcome::Peeked(views.iter().map(plain_view).collect()),
+        Outcome::Sent(numbers) => Outcome::Sent(Sequences::List(numbers.iter().collect())),
+        Outcome::SessionState(id, _) => {
+            Outcome::SessionState(ContentId(id.0.min(1)), Place::default())
+        }
+        Outcome::Settled { refused } => {
+            let refused = refused.iter().map(|(i, refusal)| (*i, plain_refusal(refusal)));
+            Outcome::Settled { refused: refused.collect() }
+        }
+        other => other.clone(),
+    }
+}
+
+fn plain_refusal(refusal: &Refusal) -> Refusal {
+    match refusal {
+        Refusal::InvalidValue { what, .. } => Refusal::InvalidValue { what, why: String::new() },
+        other => other.clone(),
+    }
+}
+
+pub fn plain_view(view: &MessageView) -> MessageView {
+    let mut view = view.clone();
+    view.places = [Place::default(); 2];
+    view.message.content = ContentId(view.message.content.0.min(1));
+    let overlay = &mut view.message.standing.overlay;
+    *overlay = ContentId(overlay.0.min(1));
+    view
+}

@@ -1,0 +1,46 @@
+//! D6: a request that was answered and is asked again under its number gets the same answer, also
+//! after a crash, until its member says it has heard it.
+
+use std::collections::BTreeMap;
+
+use super::Invariant;
+use crate::history::{Key, Record, What};
+
+#[derive(Debug, Default)]
+pub(super) struct Check {
+    said: BTreeMap<Key, u64>,
+    heard_below: BTreeMap<u32, u64>,
+}
+
+impl Invariant for Check {
+    fn name(&self) -> &'static str {
+        "D6 complete_is_idempotent_by_request"
+    }
+
+    fn see(&mut self, record: &Record) -> Result<(), String> {
+        match &record.what {
+            What::Applied { slot, answered_below } => {
+                let heard = self.heard_below.entry(*slot).or_default();
+                *heard = (*heard).max(*answered_below);
+            }
+            What::Answered { key, durable: true, ok, digest } if key.number != 0 => {
+                let heard = self.heard_below.get(&key.slot).copied().unwrap_or(0);
+                if key.number < heard {
+                    return Ok(());
+                }
+                match self.said.get(key) {
+                    Some(first) if first != digest => {
+                        let again = if *ok { "another answer" } else { "a refusal" };
+                        return Err(format!("{key:?} was answered and got {again} when repeated"));
+                    }
+                    None if *ok => {
+                        self.said.insert(*key, *digest);
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

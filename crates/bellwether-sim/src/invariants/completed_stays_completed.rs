@@ -1,0 +1,49 @@
+//! D4: a message whose completion was acknowledged is never delivered again, nor seen.
+
+use std::collections::BTreeMap;
+
+use super::Invariant;
+use super::fates::Fates;
+use crate::history::{Body, How, Record, What};
+
+#[derive(Debug, Default)]
+pub(super) struct Check {
+    fates: Fates,
+    /// By message: the record in which its completion was acknowledged.
+    completed: BTreeMap<u64, u64>,
+}
+
+impl Invariant for Check {
+    fn name(&self) -> &'static str {
+        "D4 completed_stays_completed"
+    }
+
+    fn see(&mut self, record: &Record) -> Result<(), String> {
+        self.fates.see(record);
+        match &record.what {
+            What::Settled { token, how: How::Complete, ok: true, .. } => {
+                if let Some(id) = self.fates.id_of(*token) {
+                    self.completed.entry(id).or_insert(record.index);
+                }
+                Ok(())
+            }
+            What::Delivered(delivery) => {
+                let Body::Of(id) = delivery.body else { return Ok(()) };
+                match self.completed.get(&id) {
+                    Some(index) => Err(format!("message {id} was completed in record {index}")),
+                    None => Ok(()),
+                }
+            }
+            What::Audited { as_of, messages } => {
+                for seen in messages {
+                    let Body::Of(id) = seen.body else { continue };
+                    if let Some(index) = self.completed.get(&id).filter(|at| **at < *as_of) {
+                        return Err(format!("message {id}, completed in record {index}, is there"));
+                    }
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! L5: the count of a message's deliveries grows by one with every delivery that failed or ran
+//! out, not with one that was given back unused, survives restarts, and never reaches the maximum
+//! outside the dead letters. A power cut may lose what was not flushed.
+
+use std::collections::BTreeMap;
+
+use bellwether_core::name::Part;
+
+use super::Invariant;
+use super::lock_book::LockBook;
+use crate::history::{Delivery, How, Record, Spot, Token, What};
+use crate::plan::Plan;
+
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    token: Token,
+    counted: u32,
+    /// How it ended, if that was acknowledged.
+    ended: Option<How>,
+}
+
+#[derive(Debug)]
+pub(super) struct Check {
+    book: LockBook,
+    last: BTreeMap<Spot, Last>,
+    deliveries_max: Vec<u32>,
+}
+
+impl Check {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let deliveries_max = plan.queues.iter().map(|q| q.settings.deliveries_max).collect();
+        Self { book: LockBook::default(), last: BTreeMap::new(), deliveries_max }
+    }
+
+    fn deliver(&mut self, delivery: &Delivery) -> Result<(), String> {
+        let token = delivery.token;
+        let max = self.deliveries_max[usize::from(token.spot.queue)];
+        if token.spot.part == Part::Main && delivery.counted >= max {
+            return Err(format!("{token:?} has had {} of {max} deliveries", delivery.counted));
+        }
+        let new = Last { token, counted: delivery.counted, ended: None };
+        let Some(old) = self.last.insert(token.spot, new) else { return Ok(()) };
+        if old.token == token {
+            self.last.insert(token.spot, old);
+            return Ok(());
+        }
+        let Some(lock) = self.book.current(old.token).filter(|lock| !lock.unsure) else {
+            return Ok(());
+        };
+        let least = old.counted
+            + match old.ended {
+                Some(How::Abandon(_)) => 1,
+                Some(_) => 0,
+                // Nobody ended it, so it ran out; but a session that is closed gives back unused.
+                None => u32::from(lock.settled == 0 && !lock.in_session),
+            };
+        let most = old.counted + token.number.saturating_sub(old.token.number);
+        if !(least..=most).contains(&delivery.counted) {
+            return Err(format!(
+                "{token:?} says {} after {:?} said {}: it should be {least} to {most}",
+                delivery.counted, old.token, old.counted
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Invariant for Check {
+    fn name(&self) -> &'static str {
+        "L5 counts"
+    }
+
+    fn see(&mut self, record: &Record) -> Result<(), String> {
+        match &record.what {
+            What::Delivered(delivery) => self.deliver(delivery)?,
+            What::Settled { token, how, ok: true, .. } => {
+                if let Some(last) = self.last.get_mut(&token.spot).filter(|l| l.token == *token) {
+                    last.ended = Some(*how);
+                }
+            }
+            What::Audited { messages, .. } => {
+                let odd = messages.iter().find(|seen| {
+                    seen.too_often
+                        && seen.counted < self.deliveries_max[usize::from(seen.spot.queue)]
+                });
+                if let Some(seen) = odd {
+                    return Err(format!("{seen:?} is a dead letter before its time"));
+                }
+            }
+            _ => {}
+        }
+        self.book.see(record);
+        Ok(())
+    }
+}

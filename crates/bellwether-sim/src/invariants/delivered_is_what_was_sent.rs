@@ -1,0 +1,49 @@
+//! D2: nothing is delivered that was never sent, and every body is what was sent, to the byte.
+
+use std::collections::BTreeMap;
+
+use super::Invariant;
+use crate::history::{Body, Record, Spot, What};
+
+#[derive(Debug, Default)]
+pub(super) struct Check {
+    sent_to: BTreeMap<u64, u8>,
+    /// A call to the disk was made to fail in this life: a body may be unreadable for once.
+    disk_failed: bool,
+}
+
+impl Check {
+    fn check(&self, spot: Spot, body: &Body) -> Result<(), String> {
+        match body {
+            Body::Of(id) if self.sent_to.get(id) == Some(&spot.queue) => Ok(()),
+            Body::Of(id) => Err(format!("message {id} at {spot:?} was never sent there")),
+            Body::Unreadable(_) if self.disk_failed => Ok(()),
+            Body::Unreadable(why) => Err(format!("message at {spot:?} cannot be read: {why}")),
+            Body::Wrong(how) => Err(format!("message at {spot:?} has another body: {how}")),
+        }
+    }
+}
+
+impl Invariant for Check {
+    fn name(&self) -> &'static str {
+        "D2 delivered_is_what_was_sent"
+    }
+
+    fn see(&mut self, record: &Record) -> Result<(), String> {
+        match &record.what {
+            What::Opened { .. } => self.disk_failed = false,
+            What::DiskCallFails => self.disk_failed = true,
+            What::SendApplied { queue, ids, .. } => {
+                self.sent_to.extend(ids.iter().map(|id| (*id, *queue)));
+            }
+            What::Delivered(delivery) => self.check(delivery.token.spot, &delivery.body)?,
+            What::Audited { messages, .. } => {
+                for seen in messages {
+                    self.check(seen.spot, &seen.body)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

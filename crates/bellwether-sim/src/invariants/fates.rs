@@ -1,0 +1,81 @@
+//! What may have become of every message, for the invariants that look for missing ones.
+
+use std::collections::BTreeMap;
+
+use crate::history::{Body, How, Key, Record, Token, What};
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fate {
+    /// The request that sent it.
+    pub(super) key: Key,
+    /// The record in which it was acknowledged.
+    pub(super) acknowledged: Option<u64>,
+    /// Something was applied that may have ended it.
+    pub(super) may_be_gone: bool,
+    expires_wall_ms: u64,
+}
+
+impl Fate {
+    pub(super) fn may_be_gone(&self, record: &Record) -> bool {
+        self.may_be_gone || self.expires_wall_ms <= record.wall_ms_max
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Fates {
+    pub(super) by_id: BTreeMap<u64, Fate>,
+    delivered: BTreeMap<Token, u64>,
+    scheduled: BTreeMap<(u8, u64), u64>,
+}
+
+impl Fates {
+    pub(super) fn see(&mut self, record: &Record) {
+        match &record.what {
+            What::SendApplied { key, ids, expires_wall_ms, .. } => {
+                for id in ids {
+                    self.by_id.entry(*id).or_insert(Fate {
+                        key: *key,
+                        acknowledged: None,
+                        may_be_gone: false,
+                        expires_wall_ms: *expires_wall_ms,
+                    });
+                }
+            }
+            What::Sent { queue, ids, sequences, .. } => {
+                for (id, sequence) in ids.iter().zip(sequences).filter(|(_, s)| **s != 0) {
+                    self.scheduled.insert((*queue, *sequence), *id);
+                    if let Some(fate) = self.by_id.get_mut(id) {
+                        fate.acknowledged.get_or_insert(record.index);
+                    }
+                }
+            }
+            What::CancelApplied { queue, sequences } => {
+                for sequence in sequences {
+                    let id = self.scheduled.get(&(*queue, *sequence)).copied();
+                    self.end(id);
+                }
+            }
+            What::Delivered(delivery) => {
+                if let Body::Of(id) = delivery.body {
+                    self.delivered.insert(delivery.token, id);
+                }
+            }
+            What::SettleApplied { token, how: How::Complete } => {
+                let id = self.delivered.get(token).copied();
+                self.end(id);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn id_of(&self, token: Token) -> Option<u64> {
+        self.delivered.get(&token).copied()
+    }
+
+    fn end(&mut self, id: Option<u64>) {
+        if let Some(fate) = id.and_then(|id| self.by_id.get_mut(&id)) {
+            fate.may_be_gone = true;
+        }
+    }
+}

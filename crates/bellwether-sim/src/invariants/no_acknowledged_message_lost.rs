@@ -1,0 +1,40 @@
+//! D1: a send that was acknowledged is never lost. Whenever the auditor looks, every message that
+//! was acknowledged before is there, unless something was applied that ended it.
+
+use std::collections::BTreeSet;
+
+use super::Invariant;
+use super::fates::Fates;
+use crate::history::{Body, Record, What};
+
+#[derive(Debug, Default)]
+pub(super) struct Check {
+    fates: Fates,
+}
+
+impl Invariant for Check {
+    fn name(&self) -> &'static str {
+        "D1 no_acknowledged_message_lost"
+    }
+
+    fn see(&mut self, record: &Record) -> Result<(), String> {
+        self.fates.see(record);
+        let What::Audited { as_of, messages } = &record.what else { return Ok(()) };
+        let there: BTreeSet<u64> = messages
+            .iter()
+            .filter_map(|seen| if let Body::Of(id) = seen.body { Some(id) } else { None })
+            .collect();
+        let missing = self.fates.by_id.iter().find(|(id, fate)| {
+            fate.acknowledged.is_some_and(|index| index < *as_of)
+                && !fate.may_be_gone(record)
+                && !there.contains(id)
+        });
+        match missing {
+            Some((id, fate)) => Err(format!(
+                "message {id}, acknowledged in record {:?}, is gone and nobody ended it",
+                fate.acknowledged
+            )),
+            None => Ok(()),
+        }
+    }
+}

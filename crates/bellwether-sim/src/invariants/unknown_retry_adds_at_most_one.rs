@@ -1,0 +1,98 @@
+//! D3: a refused send put nothing into the queue; a send retried under its request number put one
+//! copy there at most; so did sends that share a message id within the duplicate window.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Invariant;
+use crate::history::{Body, Key, Record, What};
+use crate::plan::Plan;
+
+#[derive(Debug)]
+pub(super) struct Check {
+    /// By message: the numbers its copies had when they were sent.
+    origins: BTreeMap<u64, BTreeSet<u64>>,
+    refused: BTreeSet<u64>,
+    /// By queue and hash of a message id: who was accepted last, and when by the wall clock.
+    accepted: BTreeMap<(u8, u64), (Key, u64)>,
+    applied: BTreeMap<Key, (Vec<u64>, u64)>,
+    /// Only of queues that look for duplicates, by a wall clock that does not jump.
+    windows: Vec<Option<u64>>,
+}
+
+impl Check {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let steady = plan.faults.wall_ms.is_none();
+        Self {
+            origins: BTreeMap::new(),
+            refused: BTreeSet::new(),
+            accepted: BTreeMap::new(),
+            applied: BTreeMap::new(),
+            windows: plan
+                .queues
+                .iter()
+                .map(|queue| queue.settings.duplicate_window_ms.filter(|_| steady))
+                .collect(),
+        }
+    }
+
+    fn copy(&mut self, body: &Body, origin: u64) -> Result<(), String> {
+        let Body::Of(id) = body else { return Ok(()) };
+        if self.refused.contains(id) {
+            return Err(format!("message {id} is there although its send was refused"));
+        }
+        let origins = self.origins.entry(*id).or_default();
+        origins.insert(origin);
+        if origins.len() > 1 {
+            return Err(format!("message {id} is there more than once: numbers {origins:?}"));
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, key: Key, queue: u8, sequences: &[u64]) -> Result<(), String> {
+        let Some(window) = self.windows[usize::from(queue)] else { return Ok(()) };
+        let Some((hashes, wall_ms)) = self.applied.get(&key) else { return Ok(()) };
+        for (hash, _) in hashes.iter().zip(sequences).filter(|(h, s)| **h != 0 && **s != 0) {
+            let earlier = self.accepted.insert((queue, *hash), (key, *wall_ms));
+            if let Some((other, at)) = earlier.filter(|(other, _)| *other != key) {
+                if *wall_ms >= at && *wall_ms < at + window {
+                    return Err(format!("id {hash:x} was accepted twice: {other:?}, {key:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Invariant for Check {
+    fn name(&self) -> &'static str {
+        "D3 unknown_retry_adds_at_most_one"
+    }
+
+    fn see(&mut self, record: &Record) -> Result<(), String> {
+        match &record.what {
+            What::SendApplied { key, ids, hashes, wall_ms, .. } => {
+                // A late copy of a refused request is a request again.
+                for id in ids {
+                    self.refused.remove(id);
+                }
+                self.applied.entry(*key).or_insert((hashes.clone(), *wall_ms));
+                Ok(())
+            }
+            What::SendRefused { ids, .. } => {
+                self.refused.extend(ids.iter().filter(|id| !self.origins.contains_key(id)));
+                Ok(())
+            }
+            What::Sent { key, queue, ids, sequences, .. } => {
+                for (id, sequence) in ids.iter().zip(sequences).filter(|(_, s)| **s != 0) {
+                    self.copy(&Body::Of(*id), *sequence)?;
+                }
+                self.accept(*key, *queue, sequences)
+            }
+            What::Delivered(delivery) => self.copy(&delivery.body, delivery.origin),
+            What::Audited { messages, .. } => {
+                messages.iter().try_for_each(|seen| self.copy(&seen.body, seen.origin))
+            }
+            _ => Ok(()),
+        }
+    }
+}

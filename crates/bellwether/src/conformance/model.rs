@@ -1,0 +1,206 @@
+//! Random commands: the engine must answer as the rules do.
+//!
+//! The rules themselves, without threads, clock or journal, answer beside the engine. That these
+//! rules are right is shown where they live: there they are compared with a second, naive
+//! implementation.
+
+mod commands;
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use bellwether_core::chance::Chance;
+use bellwether_core::command::{Command, Request};
+use bellwether_core::content::Place;
+use bellwether_core::error::Refusal;
+use bellwether_core::name::{MemberId, MemberSlot, RequestNumber, Ticket};
+use bellwether_core::outcome::Outcome;
+use bytes::Bytes;
+
+use super::Fixture;
+use super::support::{at_last, join_command, ms};
+use crate::engine::shard::{Shard, ShardOptions};
+use crate::engine::{Call, Reply};
+use crate::error::Error;
+use commands::Known;
+
+type Answer = Result<Reply, Error>;
+type Waiting = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+/// House 2: random commands, one after the other, are answered as the rules say.
+pub async fn one_after_the_other(fixture: &Fixture) {
+    World::new(fixture, 1, 0).await.run(600).await;
+}
+
+/// House 2, house 12: the same with commands that wait and are withdrawn.
+pub async fn with_waiting(fixture: &Fixture) {
+    World::new(fixture, 2, 5_000).await.run(600).await;
+}
+
+/// House 2: a longer story; `BELLWETHER_SEED` tells another one.
+pub async fn a_longer_story(fixture: &Fixture) {
+    let seed = std::env::var("BELLWETHER_SEED").ok().and_then(|seed| seed.parse().ok());
+    World::new(fixture, seed.unwrap_or(3), 500).await.run(2_000).await;
+}
+
+/// An engine and the rules beside it.
+struct World<'a> {
+    fixture: &'a Fixture,
+    seed: u64,
+    step: usize,
+    chance: Chance,
+    /// Commands wait up to so long.
+    wait_ms_max: u64,
+    rules: Shard<u64>,
+    last_ticket: u64,
+    /// Calls of the engine that have not been answered, with what was asked.
+    asked: BTreeMap<u64, (Waiting, Request)>,
+    known: Known,
+}
+
+impl<'a> World<'a> {
+    async fn new(fixture: &'a Fixture, seed: u64, wait_ms_max: u64) -> Self {
+        let options = ShardOptions::default();
+        let mut world = Self {
+            fixture,
+            seed,
+            step: 0,
+            chance: Chance::new(seed),
+            wait_ms_max,
+            rules: Shard::in_memory(fixture.now(), &options),
+            last_ticket: 0,
+            asked: BTreeMap::new(),
+            known: Known::default(),
+        };
+        // The handle's own member, which joined when the store was opened.
+        let own = Call { request: nobodys(join_command(MemberId(0), ms(1000))), contents: vec![] };
+        world.rules.apply(fixture.now(), Ticket(1), own, 0);
+        assert_eq!(world.rules.take_free().count(), 1);
+        world.last_ticket = 1;
+        for id in [101, 102] {
+            let join = join_command(MemberId(id), std::time::Duration::from_secs(10_000_000));
+            world.ask(nobodys(join), Vec::new()).await;
+        }
+        for create in world.create_queues() {
+            world.ask(nobodys(create), Vec::new()).await;
+        }
+        world
+    }
+
+    async fn run(mut self, steps: usize) {
+        for step in 0..steps {
+            self.step = step;
+            match self.chance.below(10) {
+                0 => {
+                    let by = [1, 50, 300, 1_000, 2_500][self.chance.below(5) as usize];
+                    self.pass(by).await;
+                }
+                1 if !self.asked.is_empty() => self.withdraw().await,
+                _ => {
+                    let (request, contents) = self.random_request();
+                    self.ask(request, contents).await;
+                }
+            }
+        }
+        // Whoever still waits is served or hears that the wait is over.
+        self.pass(self.wait_ms_max + 1).await;
+        assert!(self.asked.is_empty(), "{}: somebody waits for ever", self.place());
+        for name in commands::QUEUES {
+            let queue = bellwether_core::name::QueueName::new(name).unwrap();
+            self.ask(nobodys(Command::DescribeQueue { queue }), Vec::new()).await;
+        }
+    }
+
+    fn place(&self) -> String {
+        format!("seed {}, step {}", self.seed, self.step)
+    }
+
+    async fn ask(&mut self, request: Request, contents: Vec<Bytes>) {
+        self.last_ticket += 1;
+        let ticket = self.last_ticket;
+        let bellwether = self.fixture.bellwether();
+        let (asked, along) = (request.clone(), contents.clone());
+        let mut waiting: Waiting =
+            Box::pin(async move { bellwether.call(asked, along).await });
+        // The first poll hands the call in: the engine gets the calls in this order.
+        let early = poll(&mut waiting);
+        let call = Call { request: request.clone(), contents };
+        self.rules.apply(self.fixture.now(), Ticket(ticket), call, ticket);
+        if let Some(answer) = early {
+            waiting = Box::pin(std::future::ready(answer));
+        }
+        self.asked.insert(ticket, (waiting, request));
+        self.compare().await;
+    }
+
+    async fn pass(&mut self, by_ms: u64) {
+        self.fixture.advance(ms(by_ms)).await;
+        let now = self.fixture.now();
+        while self.rules.next_deadline_ms(now) == Some(0) {
+            self.rules.tick(now);
+        }
+        self.compare().await;
+    }
+
+    /// Somebody who waits no longer wants to.
+    async fn withdraw(&mut self) {
+        let nth = self.chance.below(self.asked.len() as u64) as usize;
+        let Some(ticket) = self.asked.keys().nth(nth).copied() else { return };
+        self.asked.remove(&ticket);
+        self.rules.withdraw(Ticket(ticket));
+        self.compare().await;
+    }
+
+    /// Whoever is answered by the rules is answered alike by the engine, and nobody else is.
+    async fn compare(&mut self) {
+        let wanted: Vec<(u64, Answer)> = self.rules.take_free().collect();
+        for (ticket, wanted) in wanted {
+            let Some((waiting, request)) = self.asked.remove(&ticket) else { continue };
+            let what = format!("{}: {:?}", self.place(), request.command);
+            let found = at_last(&what, waiting).await;
+            let (wanted, found) = (plain(wanted), plain(found));
+            assert_eq!(found, wanted, "{what}");
+            if let Ok((outcome, _)) = &wanted {
+                self.known.learn(&request, outcome);
+            }
+        }
+        self.fixture.settle().await;
+        for (waiting, request) in self.asked.values_mut() {
+            let early = poll(waiting);
+            let place = format!("seed {}, step {}", self.seed, self.step);
+            assert!(early.is_none(), "{place}: {:?} was answered: {early:?}", request.command);
+        }
+    }
+}
+
+fn nobodys(command: Command) -> Request {
+    let (number, answered_below) = (RequestNumber(0), RequestNumber(0));
+    Request { member: MemberSlot(0), number, answered_below, command }
+}
+
+fn poll(waiting: &mut Waiting) -> Option<Answer> {
+    match waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => Some(answer),
+        Poll::Pending => None,
+    }
+}
+
+/// An answer without where its contents lie, which is the journal's business.
+fn plain(answer: Answer) -> Result<(Outcome, Vec<Result<Bytes, String>>), Refusal> {
+    let Reply { mut outcome, contents } = match answer {
+        Ok(reply) => reply,
+        Err(Error::Refused(refusal)) => return Err(refusal),
+        Err(other) => panic!("{other}"),
+    };
+    match &mut outcome {
+        Outcome::Received(views) | Outcome::Peeked(views) => {
+            for view in views {
+                view.places = [Place::default(); 2];
+            }
+        }
+        Outcome::SessionState(_, place) => *place = Place::default(),
+        _ => {}
+    }
+    Ok((outcome, contents))
+}

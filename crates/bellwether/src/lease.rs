@@ -1,0 +1,195 @@
+//! A lease by itself, kept by its own renewals: Azure's blob lease as a plain handle.
+//!
+//! Whoever holds it shows an id with every action; the outcomes are those of Azure's table. Nothing
+//! runs in the background: a lease that is not renewed ends. For work that must stop when the
+//! lease does, use an [`Election`](crate::Election).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether_core::command::{Acquire, Command, LeaseKind};
+use bellwether_core::limits;
+use bellwether_core::name::{LeaseId, LeaseName, Term};
+use bellwether_core::outcome::{LeaseInfo, Outcome};
+use bellwether_core::time::BootTime;
+
+use crate::error::Error;
+use crate::handle::{Inner, unreachable_outcome};
+use crate::queue::ms;
+
+/// A handle to one lease. Cheap to clone.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), bellwether::Error> {
+/// # use bellwether::{Bellwether, Ttl};
+/// use std::time::Duration;
+///
+/// let bw = Bellwether::open("memory:").await?;
+/// let lease = bw.lease("migration")?;
+/// let grant = lease.acquire(Duration::from_secs(30)).await?;
+/// assert!(lease.acquire(Ttl::Infinite).await.is_err(), "somebody holds it");
+/// lease.renew(grant.id).await?;
+/// lease.release(grant.id).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Lease {
+    inner: Arc<Inner>,
+    name: LeaseName,
+    wait: Duration,
+    metadata: String,
+}
+
+/// How long a lease lasts without a renewal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ttl {
+    /// So long.
+    Fixed(Duration),
+    /// Until it is released or broken.
+    Infinite,
+}
+
+impl From<Duration> for Ttl {
+    fn from(ttl: Duration) -> Self {
+        Self::Fixed(ttl)
+    }
+}
+
+impl Ttl {
+    fn ms(self) -> u64 {
+        match self {
+            // The longest duration is still a duration, and refused as too long.
+            Self::Fixed(ttl) => ms(ttl).min(limits::LEASE_MS_INFINITE - 1),
+            Self::Infinite => limits::LEASE_MS_INFINITE,
+        }
+    }
+}
+
+/// A lease granted, renewed or changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Shown with every later action on it.
+    pub id: LeaseId,
+    /// The fencing token; only grows.
+    pub term: Term,
+    /// How long it lasts without a renewal.
+    pub ttl: Ttl,
+    /// The last moment it may be acted on without a new renewal, on this machine's boot clock:
+    /// 80 % of the ttl after it was *asked for*. After a long wait in line that may have passed:
+    /// renew first. So after a change of id, which starts no time anew and earns no trust.
+    pub trusted_until: BootTime,
+}
+
+impl Lease {
+    pub(crate) fn new(inner: Arc<Inner>, name: LeaseName) -> Self {
+        Self { inner, name, wait: Duration::ZERO, metadata: String::new() }
+    }
+
+    /// The lease's name.
+    pub fn name(&self) -> &LeaseName {
+        &self.name
+    }
+
+    /// Waits in line so long when somebody else holds it; not at all if not said.
+    #[must_use]
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// What others see of the holder.
+    #[must_use]
+    pub fn metadata(mut self, metadata: impl Into<String>) -> Self {
+        self.metadata = metadata.into();
+        self
+    }
+
+    /// Takes it under a new id. Dropping the future withdraws, or gives it back.
+    pub async fn acquire(&self, ttl: impl Into<Ttl>) -> Result<Grant, Error> {
+        self.acquire_as(LeaseId(crate::chance::random_u128()), ttl).await
+    }
+
+    /// Takes it under a chosen id. The same id again, after an answer that was lost, is the same
+    /// grant again with a new duration.
+    pub async fn acquire_as(&self, id: LeaseId, ttl: impl Into<Ttl>) -> Result<Grant, Error> {
+        let command = Command::Acquire(Acquire {
+            lease: self.name.clone(),
+            id,
+            kind: LeaseKind::Standing,
+            ttl_ms: ttl.into().ms(),
+            metadata: self.metadata.clone(),
+            wait_ms: ms(self.wait),
+            priority: 0,
+        });
+        self.grant(id, command).await
+    }
+
+    /// Starts its time anew; its duration stays. Succeeds after its end too, under the same term,
+    /// if nobody touched it since.
+    pub async fn renew(&self, id: LeaseId) -> Result<Grant, Error> {
+        self.grant(id, Command::RenewLease { lease: self.name.clone(), id }).await
+    }
+
+    /// Gives it another id and a new term; neither its duration nor its time changes.
+    pub async fn change(&self, id: LeaseId, to: LeaseId) -> Result<Grant, Error> {
+        self.grant(to, Command::ChangeLease { lease: self.name.clone(), id, to }).await
+    }
+
+    /// Gives it back.
+    pub async fn release(&self, id: LeaseId) -> Result<(), Error> {
+        let (lease, successor) = (self.name.clone(), None);
+        self.inner.ask(Command::ReleaseLease { lease, id, successor }).await?;
+        Ok(())
+    }
+
+    /// Takes it from its holder, whoever that is, after `period` or what is left of it, whichever
+    /// is shorter; returns how long that is. Nobody tells the holder: prefer
+    /// [`Election::ask_step_down`](crate::Election::ask_step_down).
+    pub async fn break_(&self, period: Option<Duration>) -> Result<Duration, Error> {
+        let command =
+            Command::BreakLease { lease: self.name.clone(), period_ms: period.map(ms) };
+        match self.inner.ask(command).await?.outcome {
+            Outcome::Breaking { remaining_ms } => Ok(Duration::from_millis(remaining_ms)),
+            other => unreachable_outcome(&other),
+        }
+    }
+
+    /// The lease, of whichever kind; `None` if nobody ever asked for it.
+    pub async fn info(&self) -> Result<Option<LeaseInfo>, Error> {
+        self.inner.describe_lease(self.name.clone()).await
+    }
+
+    /// Waits until its [version](LeaseInfo::version) is not the one last seen, zero for never;
+    /// `None` if nothing changed within `wait`.
+    pub async fn watch(&self, seen: u64, wait: Duration) -> Result<Option<LeaseInfo>, Error> {
+        let command =
+            Command::WatchLease { lease: self.name.clone(), seen, wait_ms: ms(wait) };
+        match self.inner.ask(command).await?.outcome {
+            Outcome::Lease(info) => Ok(info.map(|info| *info)),
+            other => unreachable_outcome(&other),
+        }
+    }
+
+    /// Whether the grant may be acted on at this moment.
+    pub fn is_trusted(&self, grant: &Grant) -> bool {
+        self.inner.clock.now().boot < grant.trusted_until
+    }
+
+    async fn grant(&self, id: LeaseId, command: Command) -> Result<Grant, Error> {
+        let earns_trust = !matches!(command, Command::ChangeLease { .. });
+        let sent_at = self.inner.clock.now().boot;
+        let (term, ttl_ms) = match self.inner.ask(command).await?.outcome {
+            Outcome::Granted { term, ttl_ms } => (term, ttl_ms),
+            other => unreachable_outcome(&other),
+        };
+        let (ttl, trust_ms) = match ttl_ms {
+            limits::LEASE_MS_INFINITE => (Ttl::Infinite, u64::MAX),
+            _ => {
+                let trust_ms = ttl_ms * limits::LEASE_TRUST_PERCENT / 100;
+                (Ttl::Fixed(Duration::from_millis(ttl_ms)), trust_ms)
+            }
+        };
+        let trusted_until = sent_at.plus_ms(if earns_trust { trust_ms } else { 0 });
+        Ok(Grant { id, term, ttl, trusted_until })
+    }
+}

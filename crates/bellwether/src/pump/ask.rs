@@ -1,0 +1,151 @@
+//! What the shell asks of the store, and how the answers read to the rules.
+
+use bellwether_core::command::{Command, Disposition, NewContent, Settlement};
+use bellwether_core::limits;
+use bellwether_core::name::LockToken;
+use bellwether_core::outcome::Outcome;
+use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+
+use crate::delivery::Delivery;
+use crate::error::Error;
+use crate::handle::unreachable_outcome;
+use crate::queue::{Queue, Receive};
+
+/// Settlements that go to the store in one command; the store answers for each.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) settlements: Vec<Settlement>,
+    contents: Vec<Bytes>,
+    bytes: usize,
+}
+
+impl Batch {
+    /// Whether one more would go beyond what a command may carry.
+    pub(super) fn is_full_for(&self, content: Option<&Bytes>) -> bool {
+        self.settlements.len() >= limits::BATCH_MESSAGES_MAX
+            || (self.bytes + content.map_or(0, Bytes::len)) as u64 > limits::COMMAND_BYTES_MAX
+    }
+
+    pub(super) fn push(
+        &mut self,
+        token: LockToken,
+        disposition: Disposition,
+        content: Option<Bytes>,
+    ) {
+        let overlay = content.map(|content| {
+            let new = NewContent { index: self.contents.len() as u32, bytes: content.len() as u32 };
+            self.bytes += content.len();
+            self.contents.push(content);
+            new
+        });
+        self.settlements.push(Settlement { token, disposition, overlay });
+    }
+}
+
+/// Each settlement and its answer.
+pub(super) async fn settle(queue: &Queue, batch: Batch) -> Vec<(Settlement, Result<(), Error>)> {
+    let Batch { settlements, contents, .. } = batch;
+    let command = Command::Settle { from: queue.path.clone(), settlements: settlements.clone() };
+    let mut refused = match queue.inner.ask_with(command, contents).await {
+        Ok(reply) => match reply.outcome {
+            Outcome::Settled { refused } => refused.into_iter().peekable(),
+            other => unreachable_outcome(&other),
+        },
+        Err(error) => {
+            return settlements.into_iter().map(|one| (one, Err(error.clone()))).collect();
+        }
+    };
+    let answers = settlements.into_iter().enumerate().map(|(index, one)| {
+        let refusal = refused.next_if(|(refused, _)| *refused as usize == index);
+        (one, refusal.map_or(Ok(()), |(_, refusal)| Err(refusal.into())))
+    });
+    answers.collect()
+}
+
+/// For how long the lock was started anew.
+pub(super) async fn renew(queue: &Queue, token: LockToken) -> Result<u32, Error> {
+    // One lock a request: an answer names one duration, and those of a queue may differ.
+    let command =
+        Command::RenewLocks { from: queue.path.clone(), tokens: vec![token], lock_ms: None };
+    match queue.inner.ask(command).await?.outcome {
+        Outcome::Renewed { lock_ms, mut refused } => match refused.pop() {
+            Some((_, refusal)) => Err(refusal.into()),
+            None => Ok(lock_ms),
+        },
+        other => unreachable_outcome(&other),
+    }
+}
+
+/// What the receive brought; nothing if it was withdrawn.
+pub(super) async fn receive(
+    queue: &Queue,
+    receive: Receive,
+    withdrawn: CancellationToken,
+) -> Result<Vec<Delivery>, Error> {
+    if let Some(answer) = withdrawn.run_until_cancelled(receive.many()).await {
+        return answer.map(|deliveries| {
+            let release = |delivery: Delivery| delivery.if_dropped(Disposition::Release);
+            deliveries.into_iter().map(release).collect()
+        });
+    }
+    // If the store handed out messages in that very moment they are given back. When it answers
+    // once more, that is on its way before everything anybody asks for from here on.
+    let command = Command::DescribeQueue { queue: queue.name().clone() };
+    let _ = queue.inner.ask(command).await;
+    Ok(Vec::new())
+}
+
+/// Whether asking again cannot help: the rules will say the same, or the store is gone.
+pub(super) fn is_final(error: &Error) -> bool {
+    match error {
+        Error::Refused(refusal) => !refusal.retry(),
+        other => is_end(other),
+    }
+}
+
+/// Whether the store is gone for the rest of this process life.
+pub(super) fn is_end(error: &Error) -> bool {
+    matches!(error, Error::Closed | Error::Fault(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handle::Bellwether;
+
+    #[tokio::test]
+    async fn every_settlement_of_a_batch_gets_its_own_answer() {
+        let bw = Bellwether::open("memory:").await.unwrap();
+        let queue = bw.create_queue("orders", crate::QueueSettings::default()).await.unwrap();
+        queue.send_batch(["one", "two", "three"]).await.unwrap();
+        let mut deliveries = queue.receive().max(3).many().await.unwrap();
+        let mut batch = Batch::default();
+        for delivery in &deliveries {
+            let token = delivery.token();
+            let content = crate::message::Overlay::default().reason(delivery.text().unwrap());
+            batch.push(token, Disposition::DeadLetter, Some(content.encode()));
+        }
+        deliveries.remove(1).complete().await.unwrap();
+        deliveries.into_iter().for_each(|delivery| drop(delivery.keep()));
+
+        let answers = settle(&queue, batch).await;
+
+        let refused: Vec<_> = answers.iter().map(|(_, answer)| answer.is_err()).collect();
+        assert_eq!(refused, [false, true, false]);
+        let dead = queue.dead_letters().receive().max(3).many().await.unwrap();
+        let reasons: Vec<_> =
+            dead.iter().map(|dead| dead.received().dead_letter_reason().unwrap()).collect();
+        assert_eq!(reasons, ["one", "three"], "each with the content that is its own");
+    }
+
+    #[test]
+    fn a_batch_holds_what_one_command_may_carry() {
+        let mut batch = Batch::default();
+        let large = Bytes::from(vec![0; limits::CONTENT_BYTES_MAX as usize]);
+        assert!(!batch.is_full_for(Some(&large)));
+        batch.push(LockToken::from_u128(1), Disposition::Defer, Some(large.clone()));
+        assert!(!batch.is_full_for(None));
+        assert!(batch.is_full_for(Some(&large)));
+    }
+}

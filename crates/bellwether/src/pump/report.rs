@@ -1,0 +1,67 @@
+//! What goes wrong around a handler, and whom it is told to.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use bellwether_core::flow::{Source, Why};
+use bellwether_core::name::{QueuePath, SequenceNumber};
+
+use super::verdict::Failure;
+
+pub(super) type OnError = Arc<dyn Fn(&PumpError) + Send + Sync>;
+
+/// One thing that went wrong (CC-95).
+#[derive(Debug)]
+pub struct PumpError {
+    /// What was being done.
+    pub source: Source,
+    /// In what way it went wrong.
+    pub why: Why,
+    /// Where.
+    pub queue: QueuePath,
+    /// With which message; none for a receive.
+    pub sequence: Option<SequenceNumber>,
+    /// The words of the store or of the handler, if there are any.
+    pub error: Option<Failure>,
+}
+
+impl PumpError {
+    pub(super) fn tell(&self, on_error: Option<&OnError>) {
+        if let Some(on_error) = on_error {
+            // Whoever is told of errors must not add to them.
+            let _ = catch_unwind(AssertUnwindSafe(|| on_error(self)));
+        }
+    }
+}
+
+impl fmt::Display for PumpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.source {
+            Source::Receive => "receiving",
+            Source::Renew => "renewing the lock",
+            Source::Settle => "settling",
+            Source::Handler => "the handler",
+        })?;
+        if let Some(sequence) = self.sequence {
+            write!(f, " of message {sequence}")?;
+        }
+        write!(f, " of queue {:?} ", self.queue.queue)?;
+        f.write_str(match self.why {
+            Why::Refused => "was refused: the message is no longer ours",
+            Why::Unknown => "failed and is tried again",
+            Why::GivenUp => "was given up: the lock has run out and the message comes back",
+            Why::Failed => "failed",
+        })?;
+        match &self.error {
+            Some(error) => write!(f, ": {error}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for PumpError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.as_deref().map(|error| error as _)
+    }
+}

@@ -1,0 +1,118 @@
+//! One message in a handler's hands.
+
+use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+
+use bellwether_core::command::Disposition;
+use bellwether_core::name::SequenceNumber;
+use tokio_util::sync::CancellationToken;
+
+use super::verdict::{Failure, Verdict};
+use crate::delivery::{Delivery, Received};
+use crate::message::{Message, Value};
+
+pub(super) type Handler = Arc<dyn Fn(Work) -> Handling + Send + Sync>;
+pub(super) type Handling = Pin<Box<dyn Future<Output = Result<Verdict, Failure>> + Send>>;
+
+/// Where a delivery lies when its handler has ended; empty if the handler took it for itself.
+type Returned = Arc<Mutex<Option<Delivery>>>;
+
+/// One message, locked and kept locked for its handler.
+#[derive(Debug)]
+pub struct Work {
+    /// Only taken out by what consumes the work.
+    delivery: Option<Delivery>,
+    returned: Returned,
+    cancellation: CancellationToken,
+}
+
+impl Work {
+    /// Its number in its queue.
+    pub fn sequence(&self) -> SequenceNumber {
+        self.delivery().sequence()
+    }
+
+    /// Which delivery of the message this is; one the first time.
+    pub fn deliveries(&self) -> u32 {
+        self.delivery().deliveries()
+    }
+
+    /// The message and what the store says of it.
+    pub fn received(&self) -> &Received {
+        self.delivery().received()
+    }
+
+    /// Fires when the lock is lost, so that the result will be dropped, or when the pump stops and
+    /// its grace is over. The handler should end then; it is not interrupted.
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.cancellation
+    }
+
+    /// Changes a property of the message; takes effect unless it is completed.
+    pub fn set_property(&mut self, key: impl Into<String>, value: impl Into<Value>) {
+        let delivery = self.delivery.as_mut().expect("a work in use has its delivery");
+        delivery.set_property(key, value);
+    }
+
+    /// Takes the delivery out of the pump's hands: the handler settles it, and what the handler
+    /// returns settles nothing. The lock is kept until the handler ends.
+    #[must_use = "a delivery that is dropped is abandoned"]
+    pub fn into_delivery(mut self) -> Delivery {
+        let delivery = self.delivery.take().expect("a work in use has its delivery");
+        delivery.if_dropped(Disposition::Abandon { delay_ms: None })
+    }
+
+    fn delivery(&self) -> &Delivery {
+        self.delivery.as_ref().expect("a work in use has its delivery")
+    }
+}
+
+impl Deref for Work {
+    type Target = Message;
+
+    fn deref(&self) -> &Message {
+        self.delivery()
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        if let Some(delivery) = self.delivery.take() {
+            *self.returned.lock().unwrap_or_else(PoisonError::into_inner) = Some(delivery);
+        }
+    }
+}
+
+/// Runs the handler to its end. Dropped before, the handler is dropped first and the message is
+/// given back after it, uncounted.
+pub(super) async fn handle(
+    handler: Handler,
+    delivery: Delivery,
+    cancellation: CancellationToken,
+) -> (Result<Verdict, Failure>, Option<Delivery>) {
+    let returned = Returned::default();
+    let work = Work { delivery: Some(delivery), returned: Arc::clone(&returned), cancellation };
+    let result = caught(async move { handler(work).await }).await;
+    let delivery = returned.lock().unwrap_or_else(PoisonError::into_inner).take();
+    (result, delivery)
+}
+
+/// A panic is this message's failure and nobody else's.
+async fn caught(
+    handling: impl Future<Output = Result<Verdict, Failure>>,
+) -> Result<Verdict, Failure> {
+    let mut handling = pin!(handling);
+    std::future::poll_fn(|cx| {
+        // Nothing of the pump's is inside: what the panic left half done is the handler's own.
+        catch_unwind(AssertUnwindSafe(|| handling.as_mut().poll(cx))).unwrap_or_else(|panic| {
+            let words = panic.downcast_ref::<&str>().map(ToString::to_string);
+            let words = words.or_else(|| panic.downcast_ref::<String>().cloned());
+            let words = words.unwrap_or_else(|| "no words".into());
+            Poll::Ready(Err(format!("the handler panicked: {words}").into()))
+        })
+    })
+    .await
+}

@@ -1,0 +1,6 @@
+//! The conformance suite on every engine: one file an engine, the list of cases is the library's.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
+
+mod file;
+mod memory;
