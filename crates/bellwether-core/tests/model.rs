@@ -54,27 +54,27 @@ fn agree(seed: u64) {
 
 #[test]
 fn both_agree_1() {
-    run(0..10_000, agree);
+    run(0..1500, agree);
 }
 
 #[test]
 fn both_agree_2() {
-    run(10_000..20_000, agree);
+    run(1500..3000, agree);
 }
 
 #[test]
 fn both_agree_3() {
-    run(20_000..30_000, agree);
+    run(3000..4500, agree);
 }
 
 #[test]
 fn both_agree_4() {
-    run(30_000..40_000, agree);
+    run(4500..6000, agree);
 }
 
 /// What becomes durable late, and ticks that come late, may delay an answer and never break a
 /// promise.
 #[test]
 fn promises_hold_while_time_and_disk_lag() {
-    run(40_000..40_600, late::lag);
+    run(6000..8000, late::lag);
 }

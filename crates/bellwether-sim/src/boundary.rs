@@ -60,6 +60,8 @@ pub struct Boundary {
     bodies: Bodies,
     /// Requests that were answered with success.
     said: BTreeSet<Key>,
+    /// When a request was first applied: then, or at a later time, it was decided.
+    first_ms: BTreeMap<Key, u64>,
     audits: BTreeMap<u64, Audit>,
     /// When the newest complete look was, and what it saw.
     pub last_audit: Option<(u64, Vec<Seen>)>,
@@ -142,7 +144,7 @@ fn ids(call: &Call) -> Vec<u64> {
 impl Boundary {
     /// Before anything is said.
     pub fn new(bodies: Bodies) -> Self {
-        Self { bodies, said: BTreeSet::new(), audits: BTreeMap::new(), last_audit: None }
+        Self { bodies, said: BTreeSet::new(), first_ms: BTreeMap::new(), audits: BTreeMap::new(), last_audit: None }
     }
 
     /// The auditor begins a look that consists of so many parts.
@@ -162,6 +164,8 @@ impl Boundary {
     /// A member's request is about to be applied.
     pub fn applied(&mut self, bus: &mut Bus, packet: &Packet) {
         let request = &packet.call.request;
+        let now_ms = bus.now_ms();
+        self.first_ms.entry(key(request)).or_insert(now_ms);
         let (slot, answered_below) = (request.member.0, request.answered_below.0);
         bus.record(What::Applied { slot, answered_below });
         match &request.command {
@@ -225,7 +229,12 @@ impl Boundary {
                 }
             }
             Asker::Member(packet) => match result {
-                Ok(reply) => self.said_yes(bus, packet, asked.applied_ms, reply, boot_zero_ms),
+                Ok(reply) => {
+                    let key = key(&packet.call.request);
+                    let first_ms = self.first_ms.get(&key).filter(|_| key.number != 0);
+                    let decided_ms = first_ms.copied().unwrap_or(asked.applied_ms);
+                    self.said_yes(bus, packet, (decided_ms, asked.applied_ms), reply, boot_zero_ms);
+                }
                 Err(Error::Refused(refusal)) => {
                     Self::said_no(bus, &packet.call, asked.applied_ms, refusal);
                 }
@@ -238,13 +247,14 @@ impl Boundary {
         &mut self,
         bus: &mut Bus,
         packet: &Packet,
-        applied_ms: u64,
+        (applied_ms, last_ms): (u64, u64),
         reply: &Reply,
         boot_zero_ms: u64,
     ) {
         let request = &packet.call.request;
         let key = key(request);
-        let durable = is_durable(&request.command);
+        let durable =
+            is_durable(&request.command) && reply.outcome != Outcome::Session(None);
         let mut digest = DefaultHasher::new();
         format!("{:?}", reply.outcome).hash(&mut digest);
         bus.record(What::Answered { key, durable, ok: true, digest: digest.finish() });
@@ -274,7 +284,9 @@ impl Boundary {
             (Command::Settle { from, settlements }, Outcome::Settled { refused }) => {
                 for (at, settlement) in settlements.iter().enumerate() {
                     let no = refused.iter().find(|(index, _)| *index as usize == at);
-                    settled(bus, key, from, settlement, no.map(|(_, refusal)| refusal), applied_ms);
+                    let no = no.map(|(_, refusal)| refusal);
+                    let applied_ms = if no.is_none() { applied_ms } else { last_ms };
+                    settled(bus, key, from, settlement, no, applied_ms);
                 }
             }
             (Command::RenewLocks { from, tokens, .. }, Outcome::Renewed { refused, .. }) => {

@@ -355,6 +355,9 @@ impl Elector {
     /// until it has ended, releases the lease and returns. Faults of the store are not errors
     /// here: nobody leads while they last. Ends early only if the store is closed.
     ///
+    /// Work that cannot be aborted is waited for twice the grace; then this returns without it,
+    /// and the lease is left to run out.
+    ///
     /// Dropping the future is a shutdown that nobody waits for.
     pub async fn run(self, shutdown: impl Future) -> Result<(), Error> {
         let candidacy = self.election.candidacy()?;

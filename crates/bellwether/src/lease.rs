@@ -146,8 +146,7 @@ impl Lease {
     /// is shorter; returns how long that is. Nobody tells the holder: prefer
     /// [`Election::ask_step_down`](crate::Election::ask_step_down).
     pub async fn break_(&self, period: Option<Duration>) -> Result<Duration, Error> {
-        let command =
-            Command::BreakLease { lease: self.name.clone(), period_ms: period.map(ms) };
+        let command = Command::BreakLease { lease: self.name.clone(), period_ms: period.map(ms) };
         match self.inner.ask(command).await?.outcome {
             Outcome::Breaking { remaining_ms } => Ok(Duration::from_millis(remaining_ms)),
             other => unreachable_outcome(&other),
@@ -162,10 +161,10 @@ impl Lease {
     /// Waits until its [version](LeaseInfo::version) is not the one last seen, zero for never;
     /// `None` if nothing changed within `wait`.
     pub async fn watch(&self, seen: u64, wait: Duration) -> Result<Option<LeaseInfo>, Error> {
-        let command =
-            Command::WatchLease { lease: self.name.clone(), seen, wait_ms: ms(wait) };
+        let command = Command::WatchLease { lease: self.name.clone(), seen, wait_ms: ms(wait) };
         match self.inner.ask(command).await?.outcome {
-            Outcome::Lease(info) => Ok(info.map(|info| *info)),
+            // A wait that ended answers with the lease as it still is.
+            Outcome::Lease(info) => Ok(info.map(|info| *info).filter(|info| info.version != seen)),
             other => unreachable_outcome(&other),
         }
     }
@@ -182,12 +181,11 @@ impl Lease {
             Outcome::Granted { term, ttl_ms } => (term, ttl_ms),
             other => unreachable_outcome(&other),
         };
-        let (ttl, trust_ms) = match ttl_ms {
-            limits::LEASE_MS_INFINITE => (Ttl::Infinite, u64::MAX),
-            _ => {
-                let trust_ms = ttl_ms * limits::LEASE_TRUST_PERCENT / 100;
-                (Ttl::Fixed(Duration::from_millis(ttl_ms)), trust_ms)
-            }
+        let (ttl, trust_ms) = if ttl_ms == limits::LEASE_MS_INFINITE {
+            (Ttl::Infinite, u64::MAX)
+        } else {
+            let trust_ms = ttl_ms * limits::LEASE_TRUST_PERCENT / 100;
+            (Ttl::Fixed(Duration::from_millis(ttl_ms)), trust_ms)
         };
         let trusted_until = sent_at.plus_ms(if earns_trust { trust_ms } else { 0 });
         Ok(Grant { id, term, ttl, trusted_until })

@@ -81,3 +81,8 @@ pub use open::Open;
 pub use pump::{Pump, PumpHandle, Verdict, Work};
 pub use queue::Queue;
 pub use session::Session;
+
+/// The programs in the README are compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;

@@ -188,10 +188,8 @@ impl Presence {
     fn begin(&self, now: BootTime) -> Option<Round> {
         let mut state = self.lock();
         let asks = std::mem::take(&mut state.asks);
-        let asks: Vec<Ask> = asks
-            .into_iter()
-            .filter(|ask| now < ask.deadline && !ask.answer.is_closed())
-            .collect();
+        let asks: Vec<Ask> =
+            asks.into_iter().filter(|ask| now < ask.deadline && !ask.answer.is_closed()).collect();
         if asks.is_empty() {
             state.beating = false;
             return None;
@@ -235,5 +233,85 @@ impl Presence {
             // Whoever gave up waiting has drawn its own conclusion.
             let _ = ask.send(renewal);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LATER: BootTime = BootTime(1_000);
+
+    fn key(name: &str) -> Key {
+        (LeaseName::new(name).unwrap(), Term(7))
+    }
+
+    fn holding(presence: &Presence, name: &str) -> CancellationToken {
+        let step_down = CancellationToken::new();
+        let holding = Holding { step_down: step_down.clone(), lost: false };
+        presence.lock().held.insert(key(name), holding);
+        step_down
+    }
+
+    fn ask(presence: &Presence, name: &str, deadline: BootTime) -> oneshot::Receiver<Renewal> {
+        let (answer, answered) = oneshot::channel();
+        presence.lock().asks.push(Ask { key: key(name), deadline, answer });
+        answered
+    }
+
+    fn beat(lost: &[&str], step_down: &[&str]) -> Beat {
+        let keys = |names: &[&str]| names.iter().map(|name| key(name)).collect();
+        Beat { resync: false, lost: keys(lost), step_down: keys(step_down) }
+    }
+
+    #[test]
+    fn a_heartbeat_never_serves_who_asked_after_it_was_sent() {
+        let presence = Presence::default();
+        let (_a, _b) = (holding(&presence, "a"), holding(&presence, "b"));
+        let (mut first, mut second) = (ask(&presence, "a", LATER), ask(&presence, "b", LATER));
+        let round = presence.begin(BootTime(0)).unwrap();
+        let mut late = ask(&presence, "a", LATER);
+        presence.end(round, &Ok(beat(&[], &[])));
+        assert!(matches!(first.try_recv(), Ok(Renewal::Renewed)));
+        assert!(matches!(second.try_recv(), Ok(Renewal::Renewed)), "one heartbeat for both");
+        assert!(late.try_recv().is_err(), "its trust would begin after the heartbeat");
+        presence.end(presence.begin(BootTime(0)).unwrap(), &Ok(beat(&[], &[])));
+        assert!(matches!(late.try_recv(), Ok(Renewal::Renewed)));
+        assert!(presence.begin(BootTime(0)).is_none(), "nobody asks any more");
+    }
+
+    #[test]
+    fn each_lease_hears_its_own_fate() {
+        let presence = Presence::default();
+        let (asked, not_asked) = (holding(&presence, "a"), holding(&presence, "b"));
+        let (mut kept, mut lost) = (ask(&presence, "a", LATER), ask(&presence, "b", LATER));
+        presence.end(presence.begin(BootTime(0)).unwrap(), &Ok(beat(&["b"], &["a"])));
+        assert!(matches!(kept.try_recv(), Ok(Renewal::Renewed)));
+        assert!(matches!(lost.try_recv(), Ok(Renewal::Lost)));
+        assert!(asked.is_cancelled() && !not_asked.is_cancelled());
+        // A lost one is not named again, and whoever asks for it hears the same again.
+        let mut again = ask(&presence, "b", LATER);
+        let round = presence.begin(BootTime(0)).unwrap();
+        assert_eq!(round.set, [key("a")]);
+        presence.end(round, &Ok(beat(&[], &[])));
+        assert!(matches!(again.try_recv(), Ok(Renewal::Lost)));
+    }
+
+    #[test]
+    fn without_an_answer_about_the_lease_nothing_is_known() {
+        let presence = Presence::default();
+        let _a = holding(&presence, "a");
+        let busy = || Err(Error::Refused(Refusal::Busy { retry_after_ms: 1 }));
+        for answer in [busy(), Err(Error::Unknown(String::new()))] {
+            let mut asked = ask(&presence, "a", LATER);
+            presence.end(presence.begin(BootTime(0)).unwrap(), &answer);
+            assert!(matches!(asked.try_recv(), Ok(Renewal::Unknown)));
+        }
+        let mut asked = ask(&presence, "a", LATER);
+        let gone = Err(Error::Refused(Refusal::MemberGone));
+        presence.end(presence.begin(BootTime(0)).unwrap(), &gone);
+        assert!(matches!(asked.try_recv(), Ok(Renewal::Lost)));
+        let _late = ask(&presence, "a", LATER);
+        assert!(presence.begin(LATER).is_none(), "its time is over");
     }
 }

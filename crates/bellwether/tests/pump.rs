@@ -1,11 +1,11 @@
 //! The pump, on a store in memory and a clock that the tests move: nothing here waits for time.
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bellwether::message::Message;
 use bellwether::pump::{IntoVerdict, Pump, PumpCounts, PumpHandle, PumpState, Source, Why};
 use bellwether::{Bellwether, Error, Queue, QueueSettings, Verdict, VirtualClock, Work};
 use tokio::sync::Semaphore;
@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 const LOCK: Duration = Duration::from_secs(10);
-const HOUR: Duration = Duration::from_secs(3600);
+const HOUR: Duration = Duration::from_hours(1);
 
 struct World {
     clock: VirtualClock,
@@ -67,15 +67,18 @@ async fn pass(gate: &Semaphore) {
     gate.acquire().await.unwrap().forget();
 }
 
-fn held_by(gate: &Arc<Semaphore>) -> impl Fn(Work) -> Held + use<> {
-    let gate = Arc::clone(gate);
-    move |_work| {
-        let gate = Arc::clone(&gate);
-        Box::pin(async move { pass(&gate).await })
-    }
+/// A handler that shares something with its test.
+fn with<T, F, H>(shared: &Arc<T>, handler: H) -> impl Fn(Work) -> F + use<T, F, H>
+where
+    H: Fn(Arc<T>, Work) -> F,
+{
+    let shared = Arc::clone(shared);
+    move |work| handler(Arc::clone(&shared), work)
 }
 
-type Held = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+async fn held(gate: Arc<Semaphore>, _work: Work) {
+    pass(&gate).await;
+}
 
 type Told = Arc<Mutex<Vec<(Source, Why, String)>>>;
 
@@ -93,26 +96,20 @@ fn told(pump: Pump) -> (Pump, Told) {
 async fn cc_91_no_more_handlers_than_allowed_and_nothing_is_locked_for_a_busy_one() {
     let World { queue, .. } = world().await;
     queue.send_batch((0..100).map(|i| i.to_string())).await.unwrap();
-    let (gate, now, most) = (gate(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let handler = {
-        let (gate, now, most) = (Arc::clone(&gate), Arc::clone(&now), Arc::clone(&most));
-        move |_: Work| {
-            let (gate, now, most) = (Arc::clone(&gate), Arc::clone(&now), Arc::clone(&most));
-            async move {
-                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                pass(&gate).await;
-                now.fetch_sub(1, Ordering::SeqCst);
-            }
-        }
-    };
+    let shared = Arc::new((Semaphore::new(0), AtomicUsize::new(0), AtomicUsize::new(0)));
+    let handler = with(&shared, |shared, _| async move {
+        let (gate, now, most) = &*shared;
+        most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        pass(gate).await;
+        now.fetch_sub(1, Ordering::SeqCst);
+    });
     let pump = start(queue.pump().concurrency(4), handler);
-
     pump.until(|counts| counts.running == 4).await;
     assert_eq!(queue.info().await.unwrap().counts.locked, 4);
-    gate.add_permits(100);
+    shared.0.add_permits(100);
     pump.until(|counts| counts.completed == 100).await;
 
-    assert_eq!(most.load(Ordering::SeqCst), 4);
+    assert_eq!(shared.2.load(Ordering::SeqCst), 4);
     assert!(pump.stop().await.is_quiet());
     assert_eq!(queue.info().await.unwrap().totals.completed, 100);
 }
@@ -179,8 +176,7 @@ async fn cc_93_the_lock_of_a_long_handler_is_kept() {
     let World { clock, queue, .. } = world().await;
     queue.send("slow").await.unwrap();
     let gate = gate();
-    let pump = start(queue.pump(), held_by(&gate));
-
+    let pump = start(queue.pump(), with(&gate, held));
     pump.until(|counts| counts.running == 1).await;
     for renewals in 1..=8 {
         clock.advance(LOCK * 2 / 5);
@@ -199,18 +195,13 @@ async fn cc_55_a_lost_lock_fires_the_token_and_settles_nothing() {
     queue.send("slow").await.unwrap();
     let gate = gate();
     let (pump, told) = told(queue.pump());
-    let pump = start(pump, {
-        let gate = Arc::clone(&gate);
-        move |work: Work| {
-            let gate = Arc::clone(&gate);
-            async move {
-                if work.deliveries() == 1 {
-                    work.cancellation().cancelled().await;
-                    pass(&gate).await;
-                }
-            }
+    let handler = with(&gate, |gate, work| async move {
+        if work.deliveries() == 1 {
+            work.cancellation().cancelled().await;
+            pass(&gate).await;
         }
     });
+    let pump = start(pump, handler);
 
     pump.until(|counts| counts.running == 1).await;
     clock.advance(LOCK);
@@ -221,10 +212,10 @@ async fn cc_55_a_lost_lock_fires_the_token_and_settles_nothing() {
     let counts = pump.until(|counts| counts.completed == 1).await;
 
     assert_eq!((counts.handled, counts.abandoned, counts.released), (2, 0, 0));
-    let told = told.lock().unwrap();
-    assert!(matches!(told[..], [(Source::Renew, Why::GivenUp, _)]), "{told:?}");
     assert_eq!(queue.info().await.unwrap().totals.completed, 1);
     pump.stop().await;
+    let told = told.lock().unwrap();
+    assert!(matches!(told[..], [(Source::Renew, Why::GivenUp, _)]), "{told:?}");
 }
 
 #[tokio::test]
@@ -235,7 +226,7 @@ async fn cc_96_a_paused_pump_holds_nothing_and_goes_on_when_resumed() {
     handle.pause();
     queue.send("before").await.unwrap();
     let gate = gate();
-    let pump = start(pump, held_by(&gate));
+    let pump = start(pump, with(&gate, held));
     pump.until(|counts| counts.state == PumpState::Paused).await;
     assert_eq!(queue.info().await.unwrap().counts.ready, 1, "paused from the start");
 
@@ -263,8 +254,7 @@ async fn cc_94_cc_97_a_stop_lets_handlers_end_and_settles_them() {
     let World { queue, .. } = world().await;
     queue.send_batch((0..20).map(|i| i.to_string())).await.unwrap();
     let gate = gate();
-    let pump = start(queue.pump().concurrency(10), held_by(&gate));
-
+    let pump = start(queue.pump().concurrency(10), with(&gate, held));
     pump.until(|counts| counts.running == 10).await;
     pump.handle.stop();
     pump.until(|counts| counts.state == PumpState::Stopping).await;
@@ -301,8 +291,7 @@ async fn cc_74_what_was_prefetched_is_given_back_uncounted_at_a_stop() {
     let World { queue, .. } = world().await;
     queue.send_batch((0..6).map(|i| i.to_string())).await.unwrap();
     let gate = gate();
-    let pump = start(queue.pump().prefetch(5), held_by(&gate));
-
+    let pump = start(queue.pump().prefetch(5), with(&gate, held));
     pump.until(|counts| counts.running == 1 && counts.waiting == 5).await;
     pump.handle.stop();
     pump.until(|counts| counts.released == 5).await;
@@ -319,12 +308,11 @@ async fn several_pumps_compete_and_every_message_is_handled_once() {
     let seen = Arc::new(Mutex::new(BTreeMap::new()));
     let mut pumps = Vec::new();
     for _ in 0..3 {
-        let seen = Arc::clone(&seen);
-        let member = bw.another_member().await.unwrap().queue("orders").unwrap();
-        pumps.push(start(member.pump().concurrency(2).prefetch(1), move |work: Work| {
+        let queue = bw.another_member().await.unwrap().queue("orders").unwrap();
+        let handler = with(&seen, |seen, work| async move {
             *seen.lock().unwrap().entry(work.sequence()).or_insert(0) += 1;
-            tokio::task::yield_now()
-        }));
+        });
+        pumps.push(start(queue.pump().concurrency(2).prefetch(1), handler));
     }
     queue.send_batch((0..90).map(|i| i.to_string())).await.unwrap();
     while queue.info().await.unwrap().totals.completed < 90 {
@@ -380,18 +368,17 @@ async fn cc_92_a_handler_that_settles_by_itself_is_not_settled_again() {
     });
     pump.until(|counts| counts.handled == 2).await;
     let counts = pump.stop().await;
-
     assert_eq!((counts.completed, counts.abandoned), (0, 0), "nothing by the pump");
+    assert_eq!(queue.info().await.unwrap().totals.completed, 2);
     let told = told.lock().unwrap();
     assert!(matches!(told[..], [(Source::Handler, Why::Failed, _)]), "{told:?}");
-    assert_eq!(queue.info().await.unwrap().totals.completed, 2);
 }
 
 #[tokio::test]
 async fn a_dropped_run_gives_everything_back_uncounted() {
     let World { queue, .. } = world().await;
-    queue.send_batch([Message::new("running"), Message::new("waiting")]).await.unwrap();
-    let pump = start(queue.pump().prefetch(1), held_by(&gate()));
+    queue.send_batch(["running", "waiting"]).await.unwrap();
+    let pump = start(queue.pump().prefetch(1), with(&gate(), held));
     pump.until(|counts| counts.running == 1 && counts.waiting == 1).await;
 
     pump.run.abort();

@@ -31,6 +31,9 @@ pub struct Known {
     numbers: Vec<(QueueName, SequenceNumber)>,
     terms: Vec<(MemberSlot, LeaseName, Term)>,
     versions: Vec<(LeaseName, u64)>,
+    members: Vec<MemberSlot>,
+    /// Nobody else knows: members go by what they heard themselves.
+    pub alone: bool,
     pub requests: Vec<Request>,
     last_request: u64,
 }
@@ -112,6 +115,12 @@ impl World {
             | (Command::ChangeLease { lease, .. }, Outcome::Granted { term, .. }) => {
                 remember(&mut known.terms, (request.member, lease.clone(), *term));
             }
+            (_, Outcome::Joined(slot)) if !known.members.contains(slot) => {
+                remember(&mut known.members, *slot);
+                if known.members.len() > 4 {
+                    known.members.remove(0);
+                }
+            }
             (_, Outcome::Lease(Some(info))) => {
                 remember(&mut known.versions, (info.name.clone(), info.version));
             }
@@ -126,7 +135,10 @@ impl World {
                 return request;
             }
         }
-        let members = self.naive.member_slots();
+        let members = match self.known.alone {
+            true => self.known.members.clone(),
+            false => self.naive.member_slots(),
+        };
         let member = match self.chance.below(40) {
             0 => MemberSlot(self.chance.below(8) as u32),
             _ => self.pick(&members).unwrap_or(MemberSlot(0)),
@@ -379,6 +391,11 @@ impl World {
 
     fn held(&mut self, member: MemberSlot) -> HeldSet {
         let mut believed = self.naive.agreed(member);
+        if self.known.alone {
+            let terms = self.known.terms.iter().filter(|(slot, ..)| *slot == member);
+            believed = terms.map(|(_, name, term)| (name.clone(), *term)).collect();
+            return HeldSet::List(believed);
+        }
         if self.one_in(3) {
             let terms = self.known.terms.clone();
             if let Some((_, name, term)) = self.pick(&terms) {

@@ -127,6 +127,23 @@ impl World {
         self.compare_locks(&mut again);
     }
 
+    /// A second ledger from the same records has the same in its queues.
+    pub fn compare_with_rebuilt(&mut self) {
+        let (now, place) = (self.now, self.place());
+        let mut again = self.rebuild(&[], 0, now);
+        again.start(now, &mut Effects::default());
+        let ours = Self::queues(&mut self.ledger, now);
+        assert_eq!(ours, Self::queues(&mut again, now), "{place}: queues");
+        for info in &ours {
+            for part in [Part::Main, Part::Dead] {
+                let path = QueuePath { queue: info.name.clone(), part };
+                let ours = peek(&mut self.ledger, now, &path);
+                let theirs = peek(&mut again, now, &path);
+                compare_views(&ours, &theirs, now, &place);
+            }
+        }
+    }
+
     /// What was answered is answered again.
     fn compare_kept(&self, again: &mut Ledger) {
         for (slot, number, expected) in self.naive.all_kept() {

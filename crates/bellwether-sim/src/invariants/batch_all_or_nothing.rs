@@ -10,6 +10,8 @@ use crate::history::{Body, Key, Record, What};
 pub(super) struct Check {
     fates: Fates,
     batches: BTreeMap<Key, Vec<u64>>,
+    /// Message ids, and by whom they were sent first.
+    hashes: BTreeMap<(u8, u64), Key>,
 }
 
 impl Invariant for Check {
@@ -20,12 +22,16 @@ impl Invariant for Check {
     fn see(&mut self, record: &Record) -> Result<(), String> {
         self.fates.see(record);
         match &record.what {
-            What::SendApplied { key, ids, .. } if ids.len() > 1 => {
-                self.batches.entry(*key).or_insert_with(|| ids.clone());
-            }
-            // Duplicates are dropped one by one; such a batch is not whole by right.
-            What::Sent { key, sequences, .. } if sequences.contains(&0) => {
-                self.batches.insert(*key, Vec::new());
+            What::SendApplied { key, queue, ids, hashes, .. } => {
+                let mut seen = BTreeSet::new();
+                let duplicates = hashes.iter().filter(|hash| **hash != 0).any(|hash| {
+                    let first = *self.hashes.entry((*queue, *hash)).or_insert(*key);
+                    first != *key || !seen.insert(*hash)
+                });
+                // Duplicates are dropped one by one; such a batch need not be whole.
+                if ids.len() > 1 && !duplicates {
+                    self.batches.entry(*key).or_insert_with(|| ids.clone());
+                }
             }
             What::Audited { messages, .. } => {
                 let there: BTreeSet<u64> = messages

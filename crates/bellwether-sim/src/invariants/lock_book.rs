@@ -27,7 +27,7 @@ pub(super) struct Lock {
     pub(super) settled: u32,
     /// A session's message: it is held as long as the session is.
     pub(super) in_session: bool,
-    /// A power cut may have lost it.
+    /// A power cut may have lost it, or it may have run out before the last life ended.
     pub(super) unsure: bool,
     said: u64,
 }
@@ -75,10 +75,13 @@ impl LockBook {
             }
             What::Flushing => self.covered = self.said,
             What::Flushed => self.durable = self.covered,
-            What::PowerCut => {
+            What::Killed | What::PowerCut => {
+                let power_cut = matches!(record.what, What::PowerCut);
                 let durable = self.durable;
                 for lock in self.locks.values_mut() {
-                    lock.unsure |= lock.said > durable;
+                    let may_be_lost = power_cut && lock.said > durable;
+                    let may_have_run_out = lock.until_min_ms <= record.at_ms;
+                    lock.unsure |= may_be_lost || may_have_run_out;
                 }
             }
             What::Opened { .. } => {

@@ -9,6 +9,7 @@ use crate::history::{Hold, Key, Record, What};
 #[derive(Clone, Copy, Debug)]
 struct Current {
     hold: Hold,
+    said_ms: u64,
     lock_ms: u64,
     until_min_ms: u64,
     closing: bool,
@@ -51,10 +52,21 @@ impl Invariant for Check {
         match &record.what {
             What::Held { hold, key, lock_ms, applied_ms } => {
                 let until_min_ms = applied_ms + lock_ms;
-                let new = Current { hold: *hold, lock_ms: *lock_ms, until_min_ms, closing: false };
+                let new = Current {
+                    hold: *hold,
+                    said_ms: record.at_ms,
+                    lock_ms: *lock_ms,
+                    until_min_ms,
+                    closing: false,
+                };
                 self.held(record, *hold, *key, new)?;
             }
             What::HoldRenewed { hold, ok: true, applied_ms } => {
+                let newest = self.current.get(&(hold.queue, hold.session));
+                if let Some(newest) = newest.filter(|n| n.hold != *hold && n.said_ms < *applied_ms)
+                {
+                    return Err(format!("{hold:?} was renewed after {:?}", newest.hold));
+                }
                 if let Some(current) = self.current(*hold) {
                     current.until_min_ms = current.until_min_ms.max(applied_ms + current.lock_ms);
                 }

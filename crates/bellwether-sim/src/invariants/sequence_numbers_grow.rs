@@ -1,6 +1,6 @@
 //! L8: a queue's numbers only grow, and a number that was told once never means another message.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::Invariant;
 use crate::history::{Body, Key, Record, What};
@@ -9,7 +9,8 @@ use crate::history::{Body, Key, Record, What};
 pub(super) struct Check {
     highest: BTreeMap<u8, u64>,
     means: BTreeMap<(u8, u64), u64>,
-    said: BTreeSet<Key>,
+    /// By request: the highest number that was told before it was first applied.
+    told_before: BTreeMap<Key, u64>,
 }
 
 impl Check {
@@ -31,12 +32,17 @@ impl Invariant for Check {
 
     fn see(&mut self, record: &Record) -> Result<(), String> {
         match &record.what {
+            What::SendApplied { key, queue, .. } => {
+                let highest = self.highest.get(queue).copied().unwrap_or(0);
+                self.told_before.entry(*key).or_insert(highest);
+                Ok(())
+            }
             What::Sent { key, queue, ids, sequences, .. } => {
-                let again = !self.said.insert(*key);
+                let before = self.told_before.get(key).copied().unwrap_or(0);
                 for (id, sequence) in ids.iter().zip(sequences).filter(|(_, s)| **s != 0) {
                     let highest = self.highest.entry(*queue).or_default();
-                    if !again && *sequence <= *highest {
-                        return Err(format!("queue {queue}: {sequence} came after {highest}"));
+                    if *sequence <= before {
+                        return Err(format!("queue {queue}: {sequence} came after {before}"));
                     }
                     *highest = (*highest).max(*sequence);
                     self.means(*queue, *sequence, &Body::Of(*id))?;

@@ -27,7 +27,7 @@ impl Check {
                 Ok(())
             };
         }
-        if !lock.in_session && !lock.unsure && applied_ms > lock.until_max_ms {
+        if !lock.in_session && applied_ms > lock.until_max_ms {
             return Err(format!(
                 "{token:?} was accepted at {applied_ms} ms, {} ms after it had run out",
                 applied_ms - lock.until_max_ms

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bellwether_core::command::{Command, Disposition, Request, Settlement};
-use bellwether_core::error::Refusal;
+use bellwether_core::error::{LeaseRefusal, Refusal};
 use bellwether_core::message::{MessageView, NewMessage};
 use bellwether_core::name::{LeaseId, LockToken, RequestNumber, SessionId};
 use bellwether_core::outcome::Outcome;
@@ -152,26 +152,33 @@ pub async fn a_repeated_wait_waits_once(fixture: &Fixture) {
     assert_eq!(text(&next(&queue).await), "b");
 }
 
-/// House 3, LE-39: an acquire, a release and a session accepted are repeated without harm.
-pub async fn repeated_grants_are_the_first_ones(fixture: &Fixture) {
-    let queue = fixture.queue_with(sessions()).await;
+/// House 3, LE-39: a grant that is asked for again is the same one, for as long as it stands.
+pub async fn a_repeated_acquire_is_the_same_grant(fixture: &Fixture) {
     let caller = Caller::of(&fixture.bellwether());
     let acquire = Command::Acquire(bound("leader", 1, 60_000));
     let granted = caller.ask_as(1, acquire.clone(), Vec::new()).await.unwrap();
+    assert_eq!(caller.ask_as(1, acquire.clone(), Vec::new()).await.unwrap(), granted);
     let (lease, id) = (lease_name("leader"), LeaseId(1));
     let release = Command::ReleaseLease { lease, id, successor: None };
     caller.ask_as(2, release.clone(), Vec::new()).await.unwrap();
     let other = Caller::of(&fixture.bellwether().another_member().await.unwrap());
     let term = other.acquire(bound("leader", 2, 60_000)).await.unwrap();
-    // Late copies of both change nothing for the holder of today.
-    assert_eq!(caller.ask_as(1, acquire, Vec::new()).await.unwrap(), granted);
+    // Late copies change nothing for the holder of today, and make nobody believe it leads (E5).
+    let late = refusal(caller.ask_as(1, acquire, Vec::new()).await);
+    assert!(matches!(late, Refusal::Lease(LeaseRefusal::Held { .. })), "{late:?}");
     assert_eq!(caller.ask_as(2, release, Vec::new()).await.unwrap().outcome, Outcome::Done);
     let info = other.describe("leader").await;
     assert_eq!((info.holder, info.term), (Some(other.id), term));
+}
 
+/// House 3: a session that is accepted again under the same number is the same hold.
+pub async fn a_repeated_accept_is_the_same_hold(fixture: &Fixture) {
+    let queue = fixture.queue_with(sessions()).await;
+    let caller = Caller::of(&fixture.bellwether());
     let session = Some(SessionId::new("s").unwrap());
     let accept = Command::AcceptSession { queue: queue.name().clone(), session, wait_ms: 0 };
     let first = caller.ask_as(3, accept.clone(), Vec::new()).await.unwrap();
+    assert!(matches!(first.outcome, Outcome::Session(Some(_))));
     assert_eq!(caller.ask_as(3, accept, Vec::new()).await.unwrap(), first);
 }
 

@@ -196,7 +196,8 @@ macro_rules! conformance_tests {
             a_repeated_receive_gives_the_same_delivery
             a_repeated_receive_of_nothing_may_find_something
             a_repeated_wait_waits_once
-            repeated_grants_are_the_first_ones
+            a_repeated_acquire_is_the_same_grant
+            a_repeated_accept_is_the_same_hold
             a_refusal_is_not_remembered
             numbers_belong_to_their_member
             outcomes_are_kept_until_heard

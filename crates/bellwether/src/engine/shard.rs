@@ -41,6 +41,8 @@ use upkeep::Upkeep;
 /// A frame is sealed when it has grown to this: large enough to make a flush worth its while,
 /// small enough that nobody waits long behind it.
 const FRAME_BYTES_TARGET: usize = 1 << 20;
+/// Changes beside a content, at most: its message, the id it had, the outcome.
+const CHANGE_BYTES_MAX: usize = 512;
 
 /// What a shard is opened with.
 #[derive(Clone, Debug)]
@@ -81,6 +83,8 @@ pub struct Shard<R> {
     free: Vec<Answered<R>>,
     flushed: u64,
     upkeep: Upkeep,
+    /// The longest payload the journal takes; what is asked must fit into one.
+    frame_bytes_max: usize,
     broken: Option<JournalFault>,
     /// The disk and the reserve are full: the sealed frame waits for room.
     stalled: bool,
@@ -160,6 +164,7 @@ impl<R> Shard<R> {
         flushed: u64,
     ) -> Self {
         let mut fx = Effects::default();
+        let frame_bytes_max = journal.as_ref().map_or(usize::MAX, |j| j.frame_bytes_max());
         ledger.begin_frame(flushed + 1);
         ledger.start(now, &mut fx);
         let mut shard = Self {
@@ -176,6 +181,7 @@ impl<R> Shard<R> {
             free: Vec::new(),
             flushed,
             upkeep: Upkeep::default(),
+            frame_bytes_max,
             broken: None,
             stalled: false,
         };
@@ -205,6 +211,25 @@ impl<R> Shard<R> {
         self.after_apply(now);
     }
 
+    /// A command's changes lie in one frame, so that a crash keeps all of them or none. What would
+    /// not fit beside what is there begins a frame of its own.
+    fn make_room(&mut self, command: &Command, contents: usize) -> Result<(), Refusal> {
+        let most = self.frame_bytes_max.saturating_sub(CHANGE_BYTES_MAX);
+        if contents > most {
+            let (bytes, bytes_max) = (contents as u64, most as u64);
+            return Err(Refusal::TooLarge { what: "one request", bytes, bytes_max });
+        }
+        if contents > 0 && self.payload.len() + contents > self.frame_bytes_target() {
+            self.seal();
+        }
+        if self.stalled && !command.is_read_only() { Err(Refusal::DiskFull) } else { Ok(()) }
+    }
+
+    /// Half a unit at most, so that what is added in one go still fits behind it.
+    fn frame_bytes_target(&self) -> usize {
+        FRAME_BYTES_TARGET.min(self.frame_bytes_max / 2)
+    }
+
     /// Lets time pass: what is due becomes so.
     pub fn tick(&mut self, now: Now) {
         if self.broken.is_some() || self.stalled {
@@ -229,7 +254,7 @@ impl<R> Shard<R> {
             self.flushed = self.frame;
             self.next_frame(self.frame + 1);
             self.show(now, self.flushed);
-        } else if self.payload.len() >= FRAME_BYTES_TARGET {
+        } else if self.payload.len() >= self.frame_bytes_target() {
             self.seal();
         }
     }
@@ -389,11 +414,18 @@ impl<R> Shard<R> {
         if frame.0 <= self.flushed || self.broken.is_some() {
             return;
         }
-        self.flushed = frame.0;
+        let shown = std::mem::replace(&mut self.flushed, frame.0);
         while self.at_flush.front().is_some_and(|(waits_for, _)| *waits_for <= frame.0) {
             self.free.extend(self.at_flush.pop_front().map(|(_, answered)| answered));
         }
-        self.show(now, frame.0);
+        // One by one: what a frame made ready and is handed out at once fits into a frame again,
+        // what all frames of a long flush made ready may not.
+        for frame in shown + 1..=frame.0 {
+            self.show(now, frame);
+            if self.payload.len() >= self.frame_bytes_target() {
+                self.seal();
+            }
+        }
     }
 
     fn show(&mut self, now: Now, frame: u64) {
@@ -409,7 +441,9 @@ impl<R> Shard<R> {
         self.free.extend(waiting.map(|asker| (asker, unknown())));
         // Those who wait for a message or a lease changed nothing.
         let fault_of = || Err(Error::Fault(fault.clone()));
-        self.free.extend(self.asked.drain().map(|(_, asker)| (asker, fault_of())));
+        let mut asked: Vec<(Ticket, R)> = self.asked.drain().collect();
+        asked.sort_unstable_by_key(|(ticket, _)| *ticket);
+        self.free.extend(asked.into_iter().map(|(_, asker)| (asker, fault_of())));
         self.broken = Some(fault);
     }
 

@@ -1,9 +1,10 @@
 //! What the loop does when the flow says so.
 
+use std::time::Duration;
+
 use bellwether_core::command::Disposition;
 use bellwether_core::flow::{Action, Cause, Event, Source, Why};
 use bellwether_core::name::LockToken;
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::ask;
@@ -12,7 +13,6 @@ use super::report::PumpError;
 use super::shell::{Heard, Held, Shell};
 use super::verdict::Failure;
 use super::work;
-use crate::delivery::Delivery;
 
 impl Shell {
     /// Tells the flow what happened, about which delivery and in what words, and does what it says.
@@ -30,15 +30,15 @@ impl Shell {
                     self.report(source, token, why, words);
                     token.inspect(|&token| self.forget(token));
                 }
-                action => self.perform(action),
+                action => self.perform(&action),
             }
         }
         about.inspect(|&token| self.forget(token));
     }
 
-    fn perform(&mut self, action: Action) {
+    fn perform(&mut self, action: &Action) {
         let queue = self.queue.clone();
-        match action {
+        match *action {
             Action::Receive { attempt, max, wait_ms } => {
                 let mut receive = queue.receive().max(max).wait(Duration::from_millis(wait_ms));
                 if let Some(lock) = self.lock {
@@ -125,7 +125,7 @@ impl Shell {
             && let Some(Held::Waiting(delivery)) = self.held.remove(&token)
         {
             // Its lock is lost: it is not ours to give back.
-            Delivery::keep(delivery);
+            delivery.keep();
         }
     }
 

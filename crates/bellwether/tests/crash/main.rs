@@ -1,1 +1,12 @@
-fn main() {}
+//! Crashes of the real program and of the disk below it.
+//!
+//! [`kills`] ends a child process again and again and compares what it said with what it left.
+//! [`io_errors`] lets every call to the disk fail once.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
+
+mod child;
+mod io_errors;
+mod kills;
+mod ledger_of_facts;
+mod opening;

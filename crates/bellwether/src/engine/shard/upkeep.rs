@@ -94,6 +94,7 @@ impl<R> Shard<R> {
 
     /// Copies live contents out of a sparse old unit into the frame being filled.
     fn carry_step(&mut self, now: Now) -> Result<bool, JournalFault> {
+        let target = self.frame_bytes_target();
         let Some(journal) = self.journal.as_mut() else { return Ok(false) };
         let ledger = &self.ledger;
         if self.upkeep.carry.is_none() {
@@ -102,7 +103,7 @@ impl<R> Shard<R> {
         }
         let Some(carry) = self.upkeep.carry.as_mut() else { return Ok(false) };
         let mut live: Vec<(ContentId, Bytes)> = Vec::new();
-        let next = journal.scan(carry.unit, carry.offset, CARRY_BYTES, &mut |at, payload| {
+        let next = journal.scan(carry.unit, carry.offset, CARRY_BYTES.min(target), &mut |at, payload| {
             each_content(payload, |id, offset, body| {
                 let offset = at.payload_offset + offset;
                 let place = Place { unit: at.unit, offset, len: body.len() as u32 };
@@ -115,10 +116,15 @@ impl<R> Shard<R> {
             Some(offset) => carry.offset = offset,
             None => self.upkeep.carry = None,
         }
-        if !live.is_empty() {
-            self.upkeep.carried_in = self.frame;
-        }
         for (id, body) in live {
+            if self.payload.len() + body.len() > target {
+                self.seal();
+            }
+            if self.stalled || self.broken.is_some() {
+                // What is left stays where it is; its unit is looked at again.
+                break;
+            }
+            self.upkeep.carried_in = self.frame;
             let len = body.len() as u32;
             self.put_content(now, &Change::Content { id, index: 0, len }, &body);
         }

@@ -1,0 +1,63 @@
+//! One store, one process.
+
+use std::io::{BufRead as _, BufReader};
+
+use bellwether::Error;
+use bellwether::journal::JournalFault;
+
+use crate::child;
+
+/// A folder that is removed if the test passed, and left to look at if it did not.
+pub(crate) struct Folder {
+    pub(crate) path: String,
+}
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Self {
+        let name = format!("bellwether-crash-{name}-{}", std::process::id());
+        Self { path: std::env::temp_dir().join(name).display().to_string() }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the store is left in {}", self.path);
+        } else {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// House 4: a second process is refused while the first lives, by name; not a moment longer.
+#[test]
+fn a_second_process_is_refused_while_the_first_lives() {
+    let folder = Folder::new("opening");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let bellwether = child::open(&folder.path).open().await.unwrap();
+        child::create_queues(&bellwether).await;
+        bellwether.close().await;
+    });
+    for life in 0..3 {
+        let mut child = child::start(&folder.path, life);
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        lines.by_ref().find(|line| line.as_ref().is_ok_and(|line| line == "fact open")).unwrap();
+        let drain = std::thread::spawn(move || lines.map_while(Result::ok).count());
+        for _ in 0..3 {
+            let refused = runtime.block_on(child::open(&folder.path).open()).unwrap_err();
+            let Error::Fault(JournalFault::InUse { path, holder }) = &refused else {
+                panic!("{refused:?}")
+            };
+            assert_eq!(*path, folder.path);
+            assert!(holder.contains(&format!("pid {}", child.id())), "{holder}");
+            let words = refused.to_string();
+            assert!(words.contains("is open in another process"), "{words}");
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let opened = runtime.block_on(child::open(&folder.path).open()).unwrap();
+        runtime.block_on(opened.close());
+        drain.join().unwrap();
+    }
+}
