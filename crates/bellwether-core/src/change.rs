@@ -18,7 +18,7 @@ use crate::time::WallTime;
 /// One record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The shard was opened.
+    /// The shard was opened, or a queue has gone: tokens handed out from here on are others.
     Opened {
         /// In which life it is.
         incarnation: Incarnation,

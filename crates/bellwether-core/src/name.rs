@@ -177,7 +177,8 @@ number!(
     DeliveryNumber(u32)
 );
 number!(
-    /// Grows with every opening of a shard.
+    /// Grows with every opening of a shard, and with every queue that goes: a queue of the same
+    /// name counts its messages from one again, and must not know the tokens of the old one.
     Incarnation(u32)
 );
 number!(

@@ -121,6 +121,15 @@ impl Sequences {
     }
 }
 
+impl<'a> IntoIterator for &'a Sequences {
+    type Item = SequenceNumber;
+    type IntoIter = Box<dyn Iterator<Item = SequenceNumber> + 'a>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
 /// A held session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionHold {

@@ -3,17 +3,19 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::command::ReceiveMode;
+use crate::error::Refusal;
 use crate::fixed::FixedMap;
 use crate::message::{Message, State};
 use crate::name::{
-    MemberSlot, Part, QueueId, QueueName, RequestNumber, SequenceNumber, SessionId, Ticket,
+    MemberSlot, Part, QueueId, QueueName, RequestNumber, SequenceNumber, SessionId, SessionToken,
+    Ticket,
 };
 use crate::outcome::{Counts, QueueInfo, Totals};
 use crate::ready::{LaneId, Ready};
 use crate::session::Sessions;
 use crate::settings::QueueSettings;
 use crate::table::Table;
-use crate::time::{BootTime, WallTime};
+use crate::time::{BootTime, Now, WallTime};
 
 /// One queue.
 #[derive(Clone, Debug)]
@@ -159,6 +161,23 @@ impl Queue {
                 size_bytes: self.size_bytes,
             },
             totals: self.totals,
+        }
+    }
+
+    /// The lane of a held session; refused if the hold has ended.
+    pub(crate) fn held_lane(&self, now: Now, token: &SessionToken) -> Result<LaneId, Refusal> {
+        let lost = || Refusal::SessionLost(token.session.clone());
+        let lane = self.sessions.find(&token.session).ok_or_else(lost)?;
+        let session = self.sessions.get(lane).ok_or_else(lost)?;
+        match session.hold {
+            Some((hold, until))
+                if session.number == token.number
+                    && hold.incarnation == token.incarnation
+                    && until > now.boot =>
+            {
+                Ok(lane)
+            }
+            _ => Err(lost()),
         }
     }
 

@@ -29,6 +29,7 @@ impl WallTime {
     pub const NEVER: Self = Self(u64::MAX);
 
     /// The time `ms` later; saturates at [`WallTime::NEVER`].
+    #[must_use]
     pub const fn plus_ms(self, ms: u64) -> Self {
         Self(self.0.saturating_add(ms))
     }
@@ -39,6 +40,7 @@ impl BootTime {
     pub const NEVER: Self = Self(u64::MAX);
 
     /// The time `ms` later; saturates at [`BootTime::NEVER`].
+    #[must_use]
     pub const fn plus_ms(self, ms: u64) -> Self {
         Self(self.0.saturating_add(ms))
     }
@@ -56,6 +58,7 @@ impl Now {
     }
 
     /// Both clocks moved on by `ms`.
+    #[must_use]
     pub const fn plus_ms(self, ms: u64) -> Self {
         Self { wall: self.wall.plus_ms(ms), boot: self.boot.plus_ms(ms) }
     }

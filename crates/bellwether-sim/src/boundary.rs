@@ -42,6 +42,8 @@ pub struct Asked {
     pub asker: Asker,
     /// When it was applied.
     pub applied_ms: u64,
+    /// In which record.
+    pub as_of: u64,
 }
 
 /// One look of the auditor, under way.
@@ -134,6 +136,12 @@ fn is_durable(command: &Command) -> bool {
             | Command::Acquire(_)
             | Command::ReleaseLease { .. }
     )
+}
+
+/// Whether a request asked again gets its first answer. An acquire does not: the lease may have
+/// passed on since.
+fn is_kept(command: &Command) -> bool {
+    is_durable(command) && !matches!(command, Command::Acquire(_))
 }
 
 fn ids(call: &Call) -> Vec<u64> {
@@ -233,10 +241,10 @@ impl Boundary {
                     let key = key(&packet.call.request);
                     let first_ms = self.first_ms.get(&key).filter(|_| key.number != 0);
                     let decided_ms = first_ms.copied().unwrap_or(asked.applied_ms);
-                    self.said_yes(bus, packet, (decided_ms, asked.applied_ms), reply, boot_zero_ms);
+                    self.said_yes(bus, packet, (decided_ms, asked), reply, boot_zero_ms);
                 }
                 Err(Error::Refused(refusal)) => {
-                    Self::said_no(bus, &packet.call, asked.applied_ms, refusal);
+                    Self::said_no(bus, &packet.call, asked, refusal);
                 }
                 Err(_) => {}
             },
@@ -247,7 +255,7 @@ impl Boundary {
         &mut self,
         bus: &mut Bus,
         packet: &Packet,
-        (applied_ms, last_ms): (u64, u64),
+        (applied_ms, asked): (u64, &Asked),
         reply: &Reply,
         boot_zero_ms: u64,
     ) {
@@ -257,8 +265,10 @@ impl Boundary {
             is_durable(&request.command) && reply.outcome != Outcome::Session(None);
         let mut digest = DefaultHasher::new();
         format!("{:?}", reply.outcome).hash(&mut digest);
-        bus.record(What::Answered { key, durable, ok: true, digest: digest.finish() });
-        let again = key.number != 0 && !self.said.insert(key);
+        let kept = durable && is_kept(&request.command);
+        let digest = digest.finish();
+        bus.record(What::Answered { key, durable, kept, ok: true, digest, why: None });
+        let again = kept && key.number != 0 && !self.said.insert(key);
         if let Outcome::Received(views) = &reply.outcome {
             self.delivered(bus, request, key, views, reply, boot_zero_ms);
         }
@@ -273,6 +283,7 @@ impl Boundary {
                 bus.stats.sent += count;
                 bus.backlog += count;
                 bus.record(What::Sent {
+                    as_of: asked.as_of,
                     key,
                     queue: index(queue.as_str()),
                     ids: ids(&packet.call),
@@ -285,7 +296,7 @@ impl Boundary {
                 for (at, settlement) in settlements.iter().enumerate() {
                     let no = refused.iter().find(|(index, _)| *index as usize == at);
                     let no = no.map(|(_, refusal)| refusal);
-                    let applied_ms = if no.is_none() { applied_ms } else { last_ms };
+                    let applied_ms = if no.is_none() { applied_ms } else { asked.applied_ms };
                     settled(bus, key, from, settlement, no, applied_ms);
                 }
             }
@@ -340,16 +351,19 @@ impl Boundary {
         }
     }
 
-    fn said_no(bus: &mut Bus, call: &Call, applied_ms: u64, refusal: &Refusal) {
+    fn said_no(bus: &mut Bus, call: &Call, asked: &Asked, refusal: &Refusal) {
+        let (applied_ms, as_of) = (asked.applied_ms, asked.as_of);
         let request = &call.request;
         let key = key(request);
         // A refusal that may pass is no answer to rely on.
         let durable = is_durable(&request.command) && !refusal.retry();
         let mut digest = DefaultHasher::new();
         format!("{refusal:?}").hash(&mut digest);
-        bus.record(What::Answered { key, durable, ok: false, digest: digest.finish() });
+        let (kept, digest) = (durable && is_kept(&request.command), digest.finish());
+        let why = Some(format!("{refusal:?}"));
+        bus.record(What::Answered { key, durable, kept, ok: false, digest, why });
         match &request.command {
-            Command::Send { .. } => bus.record(What::SendRefused { key, ids: ids(call) }),
+            Command::Send { .. } => bus.record(What::SendRefused { key, ids: ids(call), as_of }),
             Command::Settle { from, settlements } => {
                 for settlement in settlements {
                     settled(bus, key, from, settlement, Some(refusal), applied_ms);

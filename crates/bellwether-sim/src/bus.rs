@@ -113,8 +113,11 @@ pub enum Event {
     MemberStarts(usize),
     /// Something goes wrong.
     Fault(Fault),
-    /// The auditor looks.
-    Audit,
+    /// The auditor looks, and does so from time to time if it is a regular look.
+    Audit {
+        /// Another one follows.
+        regular: bool,
+    },
     /// Faults end.
     Heal,
 }

@@ -160,8 +160,9 @@ pub enum What {
 
     /// A request was applied, which says that its member has heard all answers below.
     Applied { slot: u32, answered_below: u64 },
-    /// An answer was said. `durable`: it tells of something that must survive.
-    Answered { key: Key, durable: bool, ok: bool, digest: u64 },
+    /// An answer was said. `durable`: it tells of something that must survive. `kept`: it must be
+    /// the same when it is asked for again.
+    Answered { key: Key, durable: bool, kept: bool, ok: bool, digest: u64, why: Option<String> },
 
     /// A send was applied.
     SendApplied {
@@ -174,8 +175,9 @@ pub enum What {
         due_wall_ms: u64,
         expires_wall_ms: u64,
     },
-    /// It was acknowledged; zero is a duplicate that was dropped.
+    /// It was acknowledged; zero is a duplicate that was dropped. It was applied in record `as_of`.
     Sent {
+        as_of: u64,
         key: Key,
         queue: u8,
         ids: Vec<u64>,
@@ -183,8 +185,8 @@ pub enum What {
         session: Option<u8>,
         scheduled: bool,
     },
-    /// It was refused.
-    SendRefused { key: Key, ids: Vec<u64> },
+    /// It was refused; it was applied in record `as_of`.
+    SendRefused { key: Key, ids: Vec<u64>, as_of: u64 },
     /// Scheduled messages are taken back.
     CancelApplied { queue: u8, sequences: Vec<u64> },
 

@@ -123,14 +123,15 @@ impl Server {
                 self.wake(bus, 0);
                 if bus.dice.percent(70) {
                     let us = bus.dice.around(20_000);
-                    bus.after(us, Event::Audit);
+                    bus.after(us, Event::Audit { regular: false });
                 }
             }
             Err(fault) => {
-                let full = self.is_limited(bus) && matches!(fault, JournalFault::Full { .. });
+                let full = matches!(fault, JournalFault::Full { .. });
                 let unusable =
                     matches!(fault, JournalFault::Unusable { .. } | JournalFault::Unreadable { .. });
-                let planted = full || (self.is_planted && unusable);
+                let planted =
+                    (full && self.is_limited(bus)) || (self.is_planted && (unusable || full));
                 bus.record(What::NotOpened { planted, fault: fault.to_string() });
                 // The planted fault has happened; the lock it left behind goes with the process.
                 self.disk = self.disk.kill();
@@ -156,6 +157,9 @@ impl Server {
     }
 
     fn wake(&mut self, bus: &mut Bus, us: u64) {
+        if self.shard.is_none() {
+            return;
+        }
         let at_us = (bus.now_us + us).max(self.paused_until_us);
         if at_us < self.step_at_us {
             self.step_at_us = at_us;
@@ -283,7 +287,9 @@ impl Server {
             self.last_ticket += 1;
             let call = packet.call.clone();
             self.boundary.applied(bus, &packet);
-            let asked = Asked { asker: Asker::Member(packet), applied_ms: bus.now_ms() };
+            let as_of = bus.history.len();
+            let asker = Asker::Member(packet);
+            let asked = Asked { asker, applied_ms: bus.now_ms(), as_of };
             shard.apply(now, Ticket(self.last_ticket), call, asked);
             if bus.dice.percent(5) {
                 shard.seal();
@@ -343,7 +349,9 @@ impl Server {
     fn flush_ends(&mut self, bus: &mut Bus) {
         let now = self.now(bus);
         let (Some(flush), Some(shard)) = (self.flush.take(), &mut self.shard) else { return };
-        let result = flush.done.or_else(|| shard.flusher().map(|flusher| flusher.flush()));
+        // A flusher looks for a fault of the writer before it reports, however early it was done.
+        let done = flush.done.filter(|_| !self.is_broken);
+        let result = done.or_else(|| shard.flusher().map(|flusher| flusher.flush()));
         match result {
             Some(Ok(frame)) => {
                 if !self.is_broken {
@@ -456,7 +464,7 @@ impl Server {
             Request { member: MemberSlot(0), number: none, answered_below: none, command };
         let asker = Asker::Audit { audit, queue, part };
         self.last_ticket += 1;
-        let asked = Asked { asker, applied_ms: bus.now_ms() };
+        let asked = Asked { asker, applied_ms: bus.now_ms(), as_of: bus.history.len() };
         let call = Call { request, contents: Vec::new() };
         shard.apply(now, Ticket(self.last_ticket), call, asked);
     }

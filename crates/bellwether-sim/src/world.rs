@@ -79,7 +79,7 @@ impl World {
         for fault in every {
             self.arrange(fault);
         }
-        self.bus.after(500_000, Event::Audit);
+        self.bus.after(500_000, Event::Audit { regular: true });
         let heal_us = self.bus.plan.fault_ms * 1000;
         self.bus.at(heal_us, Event::Heal);
     }
@@ -131,10 +131,12 @@ impl World {
                     self.arrange(fault);
                 }
             }
-            Event::Audit => {
+            Event::Audit { regular } => {
                 self.server.audit(bus);
-                let us = bus.dice.between(500_000, 2_500_000);
-                bus.after(us, Event::Audit);
+                if regular {
+                    let us = bus.dice.between(500_000, 2_500_000);
+                    bus.after(us, Event::Audit { regular });
+                }
             }
             Event::Heal => self.heal(),
         }

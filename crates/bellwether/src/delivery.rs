@@ -51,8 +51,17 @@ pub(crate) fn read_views(
                     Err(what) => unreadable = Some(what),
                 }
             }
+            // What the content leaves to the record.
+            let record = &view.message;
             if let Some(session) = &view.session {
                 message.session = Some(session.as_str().to_owned());
+            }
+            if record.expires_at != WallTime::NEVER {
+                let ms = record.expires_at.0.saturating_sub(record.enqueued_at.0);
+                message.ttl = Some(Duration::from_millis(ms));
+            }
+            if let State::Scheduled { due } = record.standing.state {
+                message.scheduled_at = Some(due);
             }
             if let Some(overlay) = &overlay {
                 message.apply(overlay);
@@ -109,9 +118,10 @@ impl Received {
         }
     }
 
-    /// What was said about why it is a dead letter.
+    /// What was said about why it is a dead letter. What was said of an earlier death is not.
     pub fn dead_letter_description(&self) -> Option<&str> {
-        self.overlay.as_ref()?.description.as_deref()
+        let said = self.view.message.standing.reason == Reason::Application;
+        self.overlay.as_ref().filter(|_| said)?.description.as_deref()
     }
 
     /// The record itself.
@@ -287,8 +297,7 @@ impl Delivery {
     pub async fn renew(&mut self) -> Result<(), Error> {
         let asked_at = self.queue.inner.clock.now().boot;
         let tokens = vec![self.token];
-        let command =
-            Command::RenewLocks { from: self.queue.path.clone(), tokens, lock_ms: None };
+        let command = Command::RenewLocks { from: self.queue.path.clone(), tokens, lock_ms: None };
         match self.queue.inner.ask(command).await?.outcome {
             Outcome::Renewed { lock_ms, mut refused } => match refused.pop() {
                 Some((_, refusal)) => Err(refusal.into()),

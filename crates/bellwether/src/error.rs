@@ -29,7 +29,9 @@ pub enum Error {
         why: String,
     },
     /// A stored message cannot be read.
-    #[error("message {sequence} of queue {queue:?} cannot be read: {what}; its bytes are kept; run `bellwether journal check` on the folder")]
+    #[error(
+        "message {sequence} of queue {queue:?} cannot be read: {what}; its bytes are kept; run `bellwether journal check` on the folder"
+    )]
     Unreadable {
         /// Which queue.
         queue: String,

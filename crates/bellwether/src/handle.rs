@@ -92,10 +92,8 @@ impl Bellwether {
     /// Creates a queue, or finds it: an existing queue's settings are left alone.
     pub async fn create_queue(&self, name: &str, settings: QueueSettings) -> Result<Queue, Error> {
         let queue = self.queue(name)?;
-        let command = Command::CreateQueue {
-            queue: queue.name().clone(),
-            settings: Box::new(settings),
-        };
+        let command =
+            Command::CreateQueue { queue: queue.name().clone(), settings: Box::new(settings) };
         self.inner.ask(command).await?;
         Ok(queue)
     }

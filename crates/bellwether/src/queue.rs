@@ -143,8 +143,7 @@ impl Queue {
     /// Looks at messages from a number on without touching them: active, locked, deferred and
     /// scheduled ones.
     pub async fn peek(&self, from: SequenceNumber, max: u32) -> Result<Vec<Received>, Error> {
-        let command =
-            Command::Peek { from: self.path.clone(), sequence: from, max, session: None };
+        let command = Command::Peek { from: self.path.clone(), sequence: from, max, session: None };
         let reply = self.inner.ask(command).await?;
         self.messages(reply)
     }
@@ -197,8 +196,7 @@ impl Queue {
 
     /// Changes settings.
     pub async fn update(&self, patch: SettingsPatch) -> Result<QueueInfo, Error> {
-        let command =
-            Command::UpdateQueue { queue: self.name().clone(), patch: Box::new(patch) };
+        let command = Command::UpdateQueue { queue: self.name().clone(), patch: Box::new(patch) };
         match self.inner.ask(command).await?.outcome {
             Outcome::Queue(info) => Ok(*info),
             other => unreachable_outcome(&other),

@@ -50,10 +50,6 @@ impl Office {
         self.terms.lock().unwrap().clone()
     }
 
-    fn leader(&self) -> usize {
-        self.terms().last().expect("somebody led").0
-    }
-
     fn current(&self) -> Leadership {
         self.current.lock().unwrap().clone().expect("somebody led")
     }
@@ -294,6 +290,19 @@ async fn work_that_ignores_the_word_is_aborted_after_the_grace() {
 }
 
 #[tokio::test]
+async fn a_guard_kept_beyond_the_grace_keeps_nobody_in_office() {
+    let world = World::new().await;
+    let guard = world.election().contend().await.unwrap();
+    let other = world.bw.election("other").unwrap().contend().await.unwrap();
+    let _next = world.candidate(1).await;
+    guard.step_down();
+    world.pass(3_000 + 10_500).await;
+    assert!(guard.ensure().is_err(), "not renewed since the grace, so not trusted");
+    assert!(other.ensure().is_ok(), "the member's heartbeats go on for what it still holds");
+    assert_eq!(world.office.terms().len(), 1, "and the lease ran out");
+}
+
+#[tokio::test]
 async fn a_guard_that_is_dropped_gives_the_lease_to_whoever_waits() {
     let world = World::new().await;
     let first = world.election().contend().await.unwrap();
@@ -341,7 +350,6 @@ async fn a_closed_store_ends_the_candidacy_and_the_work() {
     world.pass(3_500).await;
     assert!(matches!(candidate.run.await.unwrap(), Err(Error::Closed)));
     assert_eq!(world.office.inside.load(Ordering::SeqCst), 0);
-    assert_eq!(world.office.leader(), 0);
     assert!(matches!(world.election().contend().await, Err(Error::Closed)));
     let refused = world.election().ttl(Duration::ZERO).contend().await;
     assert!(matches!(refused, Err(Error::Refused(Refusal::InvalidValue { .. }))));

@@ -91,10 +91,7 @@ impl<'a> Reader<'a> {
 
     /// The next `N` bytes.
     #[inline]
-    pub fn array<const N: usize>(
-        &mut self,
-        expected: &'static str,
-    ) -> Result<[u8; N], BadBytes> {
+    pub fn array<const N: usize>(&mut self, expected: &'static str) -> Result<[u8; N], BadBytes> {
         let Some((array, rest)) = self.rest.split_first_chunk::<N>() else {
             return Err(self.bad(expected));
         };

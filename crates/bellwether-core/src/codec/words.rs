@@ -38,6 +38,7 @@ const WORDS: &[&str] = &[
     "retry_ms",
     // What can be too large or too many.
     "one send",
+    "one request",
     "messages in one send",
     "a message, properties included,",
     "settlements in one request",

@@ -39,9 +39,10 @@ impl Ledger {
             let why = format!("answers below {} have been heard", member.heard_below);
             return Err(Refusal::InvalidValue { what: "request number", why });
         }
-        let unheard = member.kept.range(request.answered_below..).count();
-        if unheard >= limits::KEPT_OUTCOMES_MAX {
-            let max = limits::KEPT_OUTCOMES_MAX as u64;
+        let max = limits::KEPT_OUTCOMES_MAX;
+        // Those it says it has heard by now are still kept, but do not count against it.
+        if member.kept.len() >= max && member.kept.range(request.answered_below..).count() >= max {
+            let max = max as u64;
             return Err(Refusal::TooMany { what: "unheard answers of one member", max });
         }
         // The first one still waits and has changed nothing: its wait is over, this one's begins.

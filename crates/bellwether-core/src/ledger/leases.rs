@@ -10,7 +10,7 @@ use crate::error::{LeaseRefusal, Refusal};
 use crate::lease::{Decision, Hold, Lease, LeaseAt, check_ttl};
 use crate::limits;
 use crate::name::{LeaseId, LeaseName, MemberId, MemberSlot, RequestNumber, Term, Ticket};
-use crate::outcome::{Answer, Barrier, LeaseInfo, LeaseState, Outcome};
+use crate::outcome::{Answer, Barrier, LeaseState, Outcome};
 use crate::time::{BootTime, Now};
 
 use super::{Effects, Ledger, Timer, Waits, refuse};
@@ -21,15 +21,15 @@ pub(super) struct Entry {
     pub(super) name: LeaseName,
     lease: Option<Lease>,
     /// Who waits: by priority, then by age.
-    line: BTreeMap<(Reverse<i32>, Ticket), Waiter>,
+    pub(super) line: BTreeMap<(Reverse<i32>, Ticket), Waiter>,
     pub(super) watchers: BTreeMap<Ticket, (MemberSlot, RequestNumber, BootTime)>,
     /// When its timer fires.
     armed: Option<BootTime>,
 }
 
 #[derive(Clone, Debug)]
-struct Waiter {
-    member: MemberSlot,
+pub(super) struct Waiter {
+    pub(super) member: MemberSlot,
     number: RequestNumber,
     acquire: Acquire,
     until: BootTime,
@@ -51,16 +51,17 @@ impl Entry {
     /// The member's heartbeat renewed it up to then, and renews it no more.
     pub(super) fn renewed_until_now(&mut self, slot: MemberSlot, beaten_at: BootTime) {
         let Some(lease) = &mut self.lease else { return };
-        if let Hold::Held { renewed_at, .. } = &mut lease.hold {
-            if lease.member == slot && lease.kind == LeaseKind::Bound {
-                *renewed_at = (*renewed_at).max(beaten_at);
-            }
+        if let Hold::Held { renewed_at, .. } = &mut lease.hold
+            && lease.member == slot
+            && lease.kind == LeaseKind::Bound
+        {
+            *renewed_at = (*renewed_at).max(beaten_at);
         }
     }
 }
 
 impl Ledger {
-    fn lease_at<'a>(&'a self, now: Now, name: &'a LeaseName) -> LeaseAt<'a> {
+    pub(super) fn lease_at<'a>(&'a self, now: Now, name: &'a LeaseName) -> LeaseAt<'a> {
         let lease = self
             .lease_names
             .get(name)
@@ -73,7 +74,7 @@ impl Ledger {
         LeaseAt { name, lease, now, beaten_at }
     }
 
-    fn lease_index(&mut self, name: &LeaseName) -> u32 {
+    pub(super) fn lease_index(&mut self, name: &LeaseName) -> u32 {
         if let Some(index) = self.lease_names.get(name) {
             return *index;
         }
@@ -99,15 +100,15 @@ impl Ledger {
             return;
         }
         let mut follows = false;
-        if let Some(old) = old {
-            if let Some(member) = self.members.get_mut(&old.member) {
-                member.holds.remove(name);
-                member.step_down.remove(name);
-                // Heartbeats go on renewing it through whatever does not change its holder; but
-                // one the holder stopped to name is not renewed again behind its back.
-                let renewed = member.renewing.remove(name);
-                follows = renewed == Some(old.term) && old.member == lease.member;
-            }
+        if let Some(old) = old
+            && let Some(member) = self.members.get_mut(&old.member)
+        {
+            member.holds.remove(name);
+            member.step_down.remove(name);
+            // Heartbeats go on renewing it through whatever does not change its holder; but
+            // one the holder stopped to name is not renewed again behind its back.
+            let renewed = member.renewing.remove(name);
+            follows = renewed == Some(old.term) && old.member == lease.member;
         }
         self.name_holder(name, lease);
         if follows {
@@ -117,10 +118,10 @@ impl Ledger {
 
     /// The member finds what it holds.
     pub(super) fn name_holder(&mut self, name: &LeaseName, lease: &Lease) {
-        if lease.hold != Hold::Free {
-            if let Some(member) = self.members.get_mut(&lease.member) {
-                member.holds.insert(name.clone());
-            }
+        if lease.hold != Hold::Free
+            && let Some(member) = self.members.get_mut(&lease.member)
+        {
+            member.holds.insert(name.clone());
         }
     }
 
@@ -178,19 +179,6 @@ impl Ledger {
         decision.outcome
     }
 
-    fn tell_watchers(&mut self, now: Now, name: &LeaseName, fx: &mut Effects) {
-        let Some(entry) = self.lease_names.get(name).and_then(|i| self.leases.get(i)) else {
-            return;
-        };
-        let watchers: Vec<Ticket> = entry.watchers.keys().copied().collect();
-        for ticket in watchers {
-            self.withdraw(ticket);
-            let outcome = self.describe_lease(now, name);
-            let barrier = Barrier::Durable;
-            fx.answers.push(Answer { ticket, result: Ok(outcome), barrier });
-        }
-    }
-
     /// Sets the timer to when the lease would end as things stand; it looks again when it fires.
     /// What ended before `from` has no end to come, and whoever ended it has told so.
     fn arm_lease_from(&mut self, now: Now, from: BootTime, name: &LeaseName) {
@@ -223,11 +211,11 @@ impl Ledger {
             self.arm_lease_from(now, due, &name);
             return;
         }
-        if let Some(holder) = at.lease.map(|lease| lease.member) {
-            if let Some(member) = self.members.get_mut(&holder) {
-                member.renewing.remove(&name);
-                member.step_down.remove(&name);
-            }
+        if let Some(holder) = at.lease.map(|lease| lease.member)
+            && let Some(member) = self.members.get_mut(&holder)
+        {
+            member.renewing.remove(&name);
+            member.step_down.remove(&name);
         }
         self.tell_watchers(now, &name, fx);
         self.grant_next(now, &name, None, fx);
@@ -317,7 +305,7 @@ impl Ledger {
         Ok(None)
     }
 
-    fn check_lease_room(&self, name: &LeaseName) -> Result<(), Refusal> {
+    pub(super) fn check_lease_room(&self, name: &LeaseName) -> Result<(), Refusal> {
         if !self.lease_names.contains_key(name) && self.leases.len() >= limits::LEASES_MAX {
             return Err(Refusal::TooMany { what: "leases", max: limits::LEASES_MAX as u64 });
         }
@@ -390,17 +378,12 @@ impl Ledger {
         Ok(outcome)
     }
 
-    pub(super) fn touch_lease(
-        &mut self,
-        now: Now,
-        name: &LeaseName,
-        fx: &mut Effects,
-    ) -> Result<Outcome, Refusal> {
+    pub(super) fn touch_lease(&mut self, now: Now, name: &LeaseName, fx: &mut Effects) -> Outcome {
         if let Some(lease) = self.lease_at(now, name).touch() {
             self.decided(now, name, Decision { lease, outcome: Outcome::Done }, fx);
             self.grant_next(now, name, None, fx);
         }
-        Ok(Outcome::Done)
+        Outcome::Done
     }
 
     pub(super) fn ask_step_down(
@@ -411,66 +394,6 @@ impl Ledger {
     ) -> Result<Outcome, Refusal> {
         let decision = self.lease_at(now, name).ask_step_down()?;
         Ok(self.decided(now, name, decision, fx))
-    }
-
-    fn lease_info(&self, now: Now, name: &LeaseName) -> Option<LeaseInfo> {
-        let at = self.lease_at(now, name);
-        let lease = at.lease?;
-        let entry = self.leases.get(self.lease_names.get(name)?)?;
-        let member_id = |slot: MemberSlot| self.members.get(&slot).map(|member| member.id);
-        let holder = at.holder();
-        Some(LeaseInfo {
-            name: name.clone(),
-            state: at.state(),
-            term: lease.term,
-            id: holder.map(|(id, _)| id),
-            holder: holder.and_then(|(_, slot)| member_id(slot)),
-            metadata: if holder.is_some() { lease.metadata.clone() } else { String::new() },
-            ttl_ms: lease.ttl_ms,
-            remaining_ms: at.remaining_ms(),
-            granted_at: lease.granted_at,
-            version: version(&at),
-            step_down_asked: holder.is_some() && lease.step_down_asked,
-            waiting: entry.line.values().filter_map(|waiter| member_id(waiter.member)).collect(),
-        })
-    }
-
-    pub(super) fn describe_lease(&self, now: Now, name: &LeaseName) -> Outcome {
-        Outcome::Lease(self.lease_info(now, name).map(Box::new))
-    }
-
-    pub(super) fn watch_lease(
-        &mut self,
-        now: Now,
-        ticket: Ticket,
-        request: &Request,
-        name: &LeaseName,
-        seen: u64,
-        wait_ms: u64,
-    ) -> Result<Option<Outcome>, Refusal> {
-        if version(&self.lease_at(now, name)) != seen || wait_ms == 0 {
-            return Ok(Some(self.describe_lease(now, name)));
-        }
-        self.check_lease_room(name)?;
-        let index = self.lease_index(name);
-        let until = now.boot.plus_ms(wait_ms.min(limits::WAIT_MS_MAX));
-        if let Some(entry) = self.leases.get_mut(&index) {
-            entry.watchers.insert(ticket, (request.member, request.number, until));
-        }
-        self.wait(ticket, request, until, Waits::Watch(index));
-        Ok(None)
-    }
-
-    pub(super) fn list_leases(&self, now: Now, after: Option<&LeaseName>, max: u32) -> Outcome {
-        use std::ops::Bound::{Excluded, Unbounded};
-        let from = after.map_or(Unbounded, Excluded);
-        Outcome::Leases(
-            self.lease_names
-                .range::<LeaseName, _>((from, Unbounded))
-                .filter_map(|(name, _)| self.lease_info(now, name))
-                .take(max as usize)
-                .collect(),
-        )
     }
 
     /// Whether a member holds a lease under a term at this moment.
@@ -521,11 +444,4 @@ impl Ledger {
             .range(index..)
             .filter_map(|(index, entry)| Some((*index, &entry.name, entry.lease.as_ref()?)))
     }
-}
-
-/// Grows with every visible change. That its time ran out is one, and nothing is written down for
-/// it: so every version of the record counts twice, before its end and after.
-fn version(at: &LeaseAt<'_>) -> u64 {
-    let is_over = matches!(at.state(), LeaseState::Expired | LeaseState::Broken);
-    at.lease.map_or(0, |lease| 2 * lease.version + u64::from(is_over))
 }

@@ -188,11 +188,11 @@ impl Ledger {
         let renewing: Vec<(LeaseName, Term)> =
             self.members[&slot].renewing.iter().map(|(name, term)| (name.clone(), *term)).collect();
         for (name, term) in renewing {
-            if !self.is_held(now, &name, term, slot) {
-                if let Some(member) = self.members.get_mut(&slot) {
-                    member.renewing.remove(&name);
-                    member.step_down.remove(&name);
-                }
+            if !self.is_held(now, &name, term, slot)
+                && let Some(member) = self.members.get_mut(&slot)
+            {
+                member.renewing.remove(&name);
+                member.step_down.remove(&name);
             }
         }
     }
@@ -213,7 +213,7 @@ impl Ledger {
         }
         let asked = member.renewing.keys().filter(|name| {
             let entry = self.lease_names.get(*name).and_then(|index| self.leases.get(index));
-            entry.is_some_and(|entry| entry.is_asked_to_step_down())
+            entry.is_some_and(super::leases::Entry::is_asked_to_step_down)
         });
         member.step_down = asked.cloned().collect();
     }

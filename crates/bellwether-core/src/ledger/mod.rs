@@ -24,6 +24,7 @@ mod set;
 mod settle;
 mod snapshot;
 mod tick;
+mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -35,7 +36,8 @@ use crate::error::Refusal;
 use crate::limits;
 use crate::message::{Message, State};
 use crate::name::{
-    At, DeliveryNumber, Incarnation, LeaseName, MemberId, MemberSlot, Part, QueueId, QueueName, Ticket,
+    At, DeliveryNumber, Incarnation, LeaseName, MemberId, MemberSlot, Part, QueueId, QueueName,
+    Ticket,
 };
 use crate::outcome::{Answer, Barrier, Outcome};
 use crate::queue::Queue;
@@ -184,7 +186,9 @@ impl Ledger {
         match result {
             Ok(None) => {}
             Ok(Some(outcome)) => {
-                if let Some(kept) = self.worth_keeping(&request.command, &outcome) {
+                if request.number.0 != 0
+                    && let Some(kept) = self.worth_keeping(&request.command, &outcome)
+                {
                     self.keep(
                         now,
                         request.member,
@@ -268,7 +272,7 @@ impl Ledger {
             Command::BreakLease { lease, period_ms } => {
                 self.break_lease(now, lease, *period_ms, fx)
             }
-            Command::TouchLease { lease } => self.touch_lease(now, lease, fx),
+            Command::TouchLease { lease } => Ok(self.touch_lease(now, lease, fx)),
             Command::AskStepDown { lease } => self.ask_step_down(now, lease, fx),
             Command::DescribeLease { lease } => Ok(self.describe_lease(now, lease)),
             Command::WatchLease { lease, seen, wait_ms } => {

@@ -4,9 +4,7 @@ use crate::change::{Change, Departure};
 use crate::error::{LeaseRefusal, Refusal};
 use crate::limits;
 use crate::message::State;
-use crate::name::{
-    At, Incarnation, Part, QueueId, QueueName, QueuePath, SequenceNumber, Ticket,
-};
+use crate::name::{At, Incarnation, Part, QueueId, QueueName, QueuePath, SequenceNumber, Ticket};
 use crate::outcome::{Answer, Barrier, Outcome};
 use crate::settings::{QueueSettings, SettingsPatch};
 use crate::time::{BootTime, Now, WallTime};

@@ -37,7 +37,7 @@ impl Ledger {
     ) -> Result<Option<Outcome>, Refusal> {
         let queue = self.queue_named(&receive.from.queue)?;
         let (id, part) = (queue.id, receive.from.part);
-        let lane = self.receive_lane(now, queue, part, receive.session.as_ref())?;
+        let lane = receive_lane(now, queue, part, receive.session.as_ref())?;
         let lock_ms = receive.lock_ms.unwrap_or(queue.settings.lock_ms);
         if !(limits::LOCK_MS_MIN..=limits::LOCK_MS_MAX).contains(&lock_ms) {
             let why = format!(
@@ -65,26 +65,6 @@ impl Ledger {
         }
         self.wait(ticket, request, until, Waits::Messages(id, part, lane));
         Ok(None)
-    }
-
-    /// The lane a receive is for, after checking that it may be received from.
-    fn receive_lane(
-        &self,
-        now: Now,
-        queue: &Queue,
-        part: Part,
-        session: Option<&SessionToken>,
-    ) -> Result<LaneId, Refusal> {
-        if !queue.settings.status.can_receive() {
-            let (queue, operation) = (queue.name.clone(), Operation::Receive);
-            return Err(Refusal::QueueDisabled { queue, operation });
-        }
-        match (queue.settings.sessions && part == Part::Main, session) {
-            (true, None) => Err(Refusal::SessionRequired(queue.name.clone())),
-            (false, Some(_)) => Err(Refusal::SessionNotSupported(queue.name.clone())),
-            (false, None) => Ok(0),
-            (true, Some(token)) => self.held_lane(now, queue, token),
-        }
     }
 
     /// Takes up to `take.max` messages out of a lane.
@@ -122,10 +102,10 @@ impl Ledger {
             // There may be more behind those that expired; the next step looks.
             self.stirred.insert((id, part, lane));
         }
-        if lane != 0 {
-            if let Some(queue) = self.queues.get_mut(&id) {
-                queue.refresh_session(lane);
-            }
+        if lane != 0
+            && let Some(queue) = self.queues.get_mut(&id)
+        {
+            queue.refresh_session(lane);
         }
         taken
     }
@@ -248,7 +228,7 @@ impl Ledger {
     ) -> Result<Outcome, Refusal> {
         let queue = self.queue_named(&from.queue)?;
         let (id, part) = (queue.id, from.part);
-        let lane = self.receive_lane(now, queue, part, session)?;
+        let lane = receive_lane(now, queue, part, session)?;
         let lock_ms = queue.settings.lock_ms;
         check_count("sequence numbers in one request", sequences.len())?;
         if member.0 == 0 {
@@ -269,10 +249,10 @@ impl Ledger {
         let mut taken = Vec::with_capacity(sequences.len());
         for sequence in sequences {
             // The same number twice in one request is handed out once.
-            if let Some(message) = self.message(at(*sequence)).copied() {
-                if message.standing.state == State::Deferred {
-                    taken.push(self.hand_out(now, at(*sequence), message, take, fx));
-                }
+            if let Some(message) = self.message(at(*sequence)).copied()
+                && message.standing.state == State::Deferred
+            {
+                taken.push(self.hand_out(now, at(*sequence), message, take, fx));
             }
         }
         Ok(Outcome::Received(taken))
@@ -320,5 +300,24 @@ impl Ledger {
         } else {
             self.emit(now, Change::Gone { at, why: Departure::Expired }, fx);
         }
+    }
+}
+
+/// The lane a receive is for, after checking that it may be received from.
+fn receive_lane(
+    now: Now,
+    queue: &Queue,
+    part: Part,
+    session: Option<&SessionToken>,
+) -> Result<LaneId, Refusal> {
+    if !queue.settings.status.can_receive() {
+        let (queue, operation) = (queue.name.clone(), Operation::Receive);
+        return Err(Refusal::QueueDisabled { queue, operation });
+    }
+    match (queue.settings.sessions && part == Part::Main, session) {
+        (true, None) => Err(Refusal::SessionRequired(queue.name.clone())),
+        (false, Some(_)) => Err(Refusal::SessionNotSupported(queue.name.clone())),
+        (false, None) => Ok(0),
+        (true, Some(token)) => queue.held_lane(now, token),
     }
 }

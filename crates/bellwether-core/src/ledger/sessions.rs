@@ -10,7 +10,7 @@ use crate::name::{
     SessionId, SessionToken, Ticket,
 };
 use crate::outcome::{Answer, Barrier, Outcome, SessionHold};
-use crate::queue::{AcceptDemand, Queue};
+use crate::queue::AcceptDemand;
 use crate::ready::LaneId;
 use crate::time::Now;
 
@@ -120,28 +120,6 @@ impl Ledger {
         }
     }
 
-    /// The lane of a held session; refused if the hold has ended.
-    pub(super) fn held_lane(
-        &self,
-        now: Now,
-        queue: &Queue,
-        token: &SessionToken,
-    ) -> Result<LaneId, Refusal> {
-        let lost = || Refusal::SessionLost(token.session.clone());
-        let lane = queue.sessions.find(&token.session).ok_or_else(lost)?;
-        let session = queue.sessions.get(lane).ok_or_else(lost)?;
-        match session.hold {
-            Some((hold, until))
-                if session.number == token.number
-                    && hold.incarnation == token.incarnation
-                    && until > now.boot =>
-            {
-                Ok(lane)
-            }
-            _ => Err(lost()),
-        }
-    }
-
     pub(super) fn renew_session(
         &mut self,
         now: Now,
@@ -150,7 +128,7 @@ impl Ledger {
     ) -> Result<Outcome, Refusal> {
         let queue = self.queue_named(name)?;
         let id = queue.id;
-        let lane = self.held_lane(now, queue, token)?;
+        let lane = queue.held_lane(now, token)?;
         self.touch_queue(now, id);
         let mut lock_ms = 0;
         let number = token.number;
@@ -178,7 +156,7 @@ impl Ledger {
     ) -> Result<Outcome, Refusal> {
         let queue = self.queue_named(name)?;
         let id = queue.id;
-        let lane = self.held_lane(now, queue, token)?;
+        let lane = queue.held_lane(now, token)?;
         self.touch_queue(now, id);
         self.end_hold(now, id, lane, Return::Release, fx);
         Ok(Outcome::Done)
@@ -231,7 +209,7 @@ impl Ledger {
     ) -> Result<Outcome, Refusal> {
         let queue = self.queue_named(name)?;
         let id = queue.id;
-        let lane = self.held_lane(now, queue, token)?;
+        let lane = queue.held_lane(now, token)?;
         if let Some(new) = state {
             let bytes_max = queue.settings.message_bytes_max;
             if new.bytes > bytes_max {
@@ -265,7 +243,7 @@ impl Ledger {
         token: &SessionToken,
     ) -> Result<Outcome, Refusal> {
         let queue = self.queue_named(name)?;
-        let lane = self.held_lane(now, queue, token)?;
+        let lane = queue.held_lane(now, token)?;
         let state = queue.sessions.get(lane).map_or(ContentId(0), |session| session.state);
         let place = self.contents.place(state).unwrap_or_default();
         Ok(Outcome::SessionState(state, place))

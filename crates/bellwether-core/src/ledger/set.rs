@@ -31,18 +31,12 @@ impl Ledger {
             Change::Queue { id, name, settings, created_at } => {
                 self.last_queue = self.last_queue.max(*id);
                 self.names.insert(name.clone(), *id);
-                match self.queues.get_mut(id) {
-                    Some(queue) => queue.settings = (**settings).clone(),
-                    None => {
-                        let queue = Queue::new(
-                            *id,
-                            name.clone(),
-                            (**settings).clone(),
-                            *created_at,
-                            now.boot,
-                        );
-                        self.queues.insert(*id, queue);
-                    }
+                if let Some(queue) = self.queues.get_mut(id) {
+                    queue.settings.clone_from(settings);
+                } else {
+                    let queue =
+                        Queue::new(*id, name.clone(), (**settings).clone(), *created_at, now.boot);
+                    self.queues.insert(*id, queue);
                 }
                 self.arm_queue(now, *id);
             }

@@ -65,14 +65,14 @@ impl Ledger {
                 "a dead letter cannot be dead-lettered again; complete, abandon or redrive it";
             return Err(Refusal::InvalidValue { what: "disposition", why: why.into() });
         }
-        if let Some(overlay) = settlement.overlay {
-            if overlay.bytes > limits::CONTENT_BYTES_MAX {
-                return Err(Refusal::TooLarge {
-                    what: "the changed properties",
-                    bytes: overlay.bytes.into(),
-                    bytes_max: limits::CONTENT_BYTES_MAX.into(),
-                });
-            }
+        if let Some(overlay) = settlement.overlay
+            && overlay.bytes > limits::CONTENT_BYTES_MAX
+        {
+            return Err(Refusal::TooLarge {
+                what: "the changed properties",
+                bytes: overlay.bytes.into(),
+                bytes_max: limits::CONTENT_BYTES_MAX.into(),
+            });
         }
         let overlay = match settlement.overlay {
             Some(new) if settlement.disposition != Disposition::Complete => {

@@ -182,7 +182,9 @@ impl Ledger {
             Stage::Opening => self.write_opening(write),
             Stage::Member(from) => match self.members.range(from..).next() {
                 None => (0, Stage::Lease(0)),
-                Some((slot, member)) => (write_member(*slot, member, write), Stage::Kept(*slot, RequestNumber(0))),
+                Some((slot, member)) => {
+                    (write_member(*slot, member, write), Stage::Kept(*slot, RequestNumber(0)))
+                }
             },
             Stage::Kept(slot, from) => {
                 let next = Stage::Member(MemberSlot(slot.0 + 1));
@@ -245,9 +247,10 @@ impl Ledger {
                 write_some(messages, max, next, write)
             }
             Stage::Contents(from) => {
-                let contents = self.contents.range(from).map(|(id, place)| {
-                    (Stage::Contents(id.0), Change::ContentAt { id, place })
-                });
+                let contents = self
+                    .contents
+                    .range(from)
+                    .map(|(id, place)| (Stage::Contents(id.0), Change::ContentAt { id, place }));
                 write_some(contents, max, Stage::Done, write)
             }
             Stage::Done => (0, Stage::Done),

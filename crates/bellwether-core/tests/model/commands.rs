@@ -9,15 +9,15 @@ use bellwether_core::limits;
 use bellwether_core::member::digest;
 use bellwether_core::message::NewMessage;
 use bellwether_core::name::{
-    LeaseId, LeaseName, LockToken, MemberId, MemberSlot, Part, QueueName, QueuePath,
-    RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
+    LeaseId, LeaseName, LockToken, MemberId, MemberSlot, Part, QueueName, QueuePath, RequestNumber,
+    SequenceNumber, SessionId, SessionToken, Term,
 };
 use bellwether_core::outcome::Outcome;
 use bellwether_core::settings::{QueueSettings, SettingsPatch, Status};
 use bellwether_core::time::WallTime;
 
 use super::naive::Answer;
-use super::world::World;
+use super::world::{World, nobodys};
 
 const QUEUES: &[&str] = &["a", "b", "c", "s", "t"];
 const SESSIONS: &[&str] = &["x", "y", "z"];
@@ -63,7 +63,11 @@ impl World {
     }
 
     fn session_queue(&mut self) -> QueueName {
-        if self.one_in(8) { self.queue() } else { QueueName::new(self.pick(&["s", "t"]).unwrap()).unwrap() }
+        if self.one_in(8) {
+            self.queue()
+        } else {
+            QueueName::new(self.pick(&["s", "t"]).unwrap()).unwrap()
+        }
     }
 
     fn session(&mut self) -> SessionId {
@@ -75,7 +79,7 @@ impl World {
     }
 
     fn lease_id(&mut self) -> LeaseId {
-        LeaseId(u128::from(self.chance.below(4)) + 1)
+        LeaseId(u128::from(self.chance.below(3)) + 1)
     }
 
     fn path(&mut self) -> QueuePath {
@@ -92,9 +96,11 @@ impl World {
         let Ok(outcome) = answer else { return };
         let known = &mut self.known;
         match (&request.command, outcome) {
-            (Command::Receive(Receive { from, .. }), Outcome::Received(views))
-            | (Command::ReceiveDeferred { from, .. }, Outcome::Received(views)) => {
-                for token in views.iter().filter_map(|view| view.token()) {
+            (
+                Command::Receive(Receive { from, .. }) | Command::ReceiveDeferred { from, .. },
+                Outcome::Received(views),
+            ) => {
+                for token in views.iter().filter_map(bellwether_core::message::MessageView::token) {
                     remember(&mut known.tokens, (from.clone(), token));
                 }
             }
@@ -104,7 +110,7 @@ impl World {
                 }
             }
             (Command::Send { queue, .. }, Outcome::Sent(numbers)) => {
-                for number in numbers.iter() {
+                for number in numbers {
                     remember(&mut known.numbers, (queue.clone(), number));
                 }
             }
@@ -135,10 +141,8 @@ impl World {
                 return request;
             }
         }
-        let members = match self.known.alone {
-            true => self.known.members.clone(),
-            false => self.naive.member_slots(),
-        };
+        let members =
+            if self.known.alone { self.known.members.clone() } else { self.naive.member_slots() };
         let member = match self.chance.below(40) {
             0 => MemberSlot(self.chance.below(8) as u32),
             _ => self.pick(&members).unwrap_or(MemberSlot(0)),
@@ -160,18 +164,24 @@ impl World {
         request
     }
 
+    /// A request of the kind that comes first.
+    pub fn first_request(&mut self) -> Request {
+        let joins = self.one_in(3);
+        nobodys(if joins { self.join() } else { self.create_queue() })
+    }
+
     fn random_command(&mut self, member: MemberSlot) -> Command {
         match self.chance.below(1000) {
-            0..70 => self.create_queue(),
-            70..85 => self.update_queue(),
-            85..89 => Command::DeleteQueue { queue: self.queue() },
-            89..100 => Command::Purge {
+            0..40 => self.create_queue(),
+            40..55 => self.update_queue(),
+            55..57 => Command::DeleteQueue { queue: self.queue() },
+            57..70 => Command::Purge {
                 from: self.path(),
                 before: self.maybe(2, |w| WallTime(w.now.wall.0 - w.chance.below(200))),
                 max: self.chance.below(5) as u32,
             },
-            100..110 => Command::DescribeQueue { queue: self.queue() },
-            110..300 => self.send(),
+            70..80 => Command::DescribeQueue { queue: self.queue() },
+            80..300 => self.send(),
             300..310 => {
                 let (queue, sequences) = self.numbers(2);
                 Command::Cancel { queue, sequences }
@@ -233,7 +243,7 @@ impl World {
             sessions,
             forward_to: self.maybe(if sessions { 100 } else { 8 }, Self::queue),
             forward_dead_letters_to: self.maybe(8, Self::queue),
-            delete_idle_ms: self.maybe(5, |w| 1000 + w.chance.below(3000)),
+            delete_idle_ms: self.maybe(8, |w| 1000 + w.chance.below(3000)),
             status: Status::Active,
             size_bytes_max: if self.one_in(5) { 60 } else { 1 << 20 },
             message_bytes_max: 40,
@@ -270,7 +280,8 @@ impl World {
                 id_hash: if self.one_in(2) { 0 } else { u128::from(self.chance.below(6)) },
                 session: if in_session == self.one_in(12) { None } else { Some(self.session()) },
                 ttl_ms: self.maybe(6, |w| w.chance.below(500)),
-                due: self.maybe(5, |w| WallTime(w.now.wall.0 + w.chance.below(300)).max(WallTime(50))),
+                due: self
+                    .maybe(5, |w| WallTime(w.now.wall.0 + w.chance.below(300)).max(WallTime(50))),
             })
             .collect();
         Command::Send { queue, messages }
@@ -281,10 +292,16 @@ impl World {
     }
 
     fn hold_of(&mut self, queue: &QueueName) -> Option<SessionToken> {
-        let holds: Vec<SessionToken> =
-            self.known.holds.iter().filter(|(q, _)| q == queue).map(|(_, t)| t.clone()).collect();
-        // The newest is the one that most likely stands.
-        if self.one_in(3) { self.pick(&holds) } else { holds.last().cloned() }
+        let holds = self.known.holds.iter().filter(|(q, _)| q == queue);
+        let holds: Vec<SessionToken> = holds.map(|(_, token)| token.clone()).collect();
+        let standing = self.naive.all_holds().into_iter().filter(|(q, ..)| q == queue);
+        let standing: Vec<SessionToken> = standing.map(|(_, token, _)| token).collect();
+        match self.chance.below(6) {
+            0 => self.pick(&holds),
+            // The newest is the one that most likely stands.
+            1 => holds.last().cloned(),
+            _ => self.pick(&standing).or_else(|| holds.last().cloned()),
+        }
     }
 
     fn receive(&mut self) -> Command {
@@ -315,7 +332,8 @@ impl World {
 
     fn tokens(&mut self) -> (QueuePath, Vec<LockToken>) {
         let tokens = self.known.tokens.clone();
-        let Some((path, first)) = self.pick(&tokens) else {
+        let newest = if self.one_in(3) { 0 } else { tokens.len().saturating_sub(5) };
+        let Some((path, first)) = self.pick(&tokens[newest..]) else {
             return (self.path(), Vec::new());
         };
         let mut chosen = vec![first];
@@ -353,7 +371,10 @@ impl World {
     }
 
     fn use_session(&mut self) -> Command {
+        let queue_is_random = self.one_in(2);
         let queue = self.session_queue();
+        let queues = self.naive.all_holds();
+        let queue = self.pick(&queues).filter(|_| !queue_is_random).map_or(queue, |(q, ..)| q);
         let stranger = SessionToken {
             session: self.session(),
             number: bellwether_core::name::DeliveryNumber(1),
@@ -383,7 +404,7 @@ impl World {
             ttl_ms: match self.chance.below(12) {
                 0 => 50,
                 1 => limits::LEASE_MS_INFINITE,
-                2..4 => 300,
+                2 => 300,
                 _ => 60_000,
             },
         }

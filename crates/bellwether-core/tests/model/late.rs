@@ -19,6 +19,10 @@ use super::world::{World, nobodys};
 
 pub fn lag(seed: u64) {
     let mut late = Late::new(seed);
+    for _ in 0..10 {
+        let request = late.world.first_request();
+        late.apply(&request);
+    }
     for _ in 0..STEPS {
         late.random_step();
     }
@@ -73,7 +77,7 @@ impl Late {
             let behind = self.world.chance.below(4);
             self.flush(self.world.frame.saturating_sub(1 + behind));
         }
-        if self.world.step % 32 == 0 {
+        if self.world.step.is_multiple_of(32) {
             self.check_totals();
         }
     }
@@ -240,10 +244,9 @@ impl Late {
                 let kept = list.iter().filter(|held| !beat.lost.contains(held));
                 kept.for_each(|(name, term)| self.lease_renewed(name, *term));
             }
-            (
-                Command::RenewLease { lease, .. },
-                Outcome::Granted { term, .. },
-            ) => self.lease_renewed(lease, *term),
+            (Command::RenewLease { lease, .. }, Outcome::Granted { term, .. }) => {
+                self.lease_renewed(lease, *term);
+            }
             _ => {}
         }
     }
@@ -287,5 +290,8 @@ impl Late {
         assert!(waiting.is_empty(), "{}: still waiting: {waiting:?}", self.world.place());
         self.check_totals();
         self.world.compare_with_rebuilt();
+        for _ in 0..3 {
+            self.world.survive_a_power_cut();
+        }
     }
 }

@@ -6,8 +6,12 @@
 //! 2. What a step makes ready is seen by receivers at the end of that step.
 //! 3. Whoever waits is served in the order of arrival, as soon as there is something to serve.
 
+#[path = "naive/forward.rs"]
+mod forward;
 #[path = "naive/leases.rs"]
 mod leases;
+#[path = "naive/look.rs"]
+mod look;
 #[path = "naive/members.rs"]
 mod members;
 #[path = "naive/queues.rs"]
@@ -22,12 +26,9 @@ mod settle;
 use bellwether_core::command::{Acquire, Command, Receive, Request};
 use bellwether_core::error::{LeaseRefusal, Refusal};
 use bellwether_core::limits;
-use bellwether_core::message::{MessageView, State};
-use bellwether_core::name::{
-    DeliveryNumber, Incarnation, LeaseName, LockToken, MemberSlot, Part, QueueName, QueuePath,
-    SessionId, SessionToken, Term, Ticket,
-};
-use bellwether_core::outcome::{LeaseInfo, Outcome, QueueInfo};
+use bellwether_core::message::State;
+use bellwether_core::name::{LeaseName, QueueName, SessionId, Ticket};
+use bellwether_core::outcome::Outcome;
 use bellwether_core::time::{BootTime, Now};
 
 use leases::Lease;
@@ -120,6 +121,7 @@ impl Naive {
 
     /// Serves, shows what has become ready, and serves again.
     fn settle_down(&mut self) {
+        self.forget_ended_agreements();
         loop {
             self.serve();
             let mut shown = false;
@@ -238,8 +240,7 @@ impl Naive {
             let idle = idle.map(|ms| (queue.used_at.plus_ms(ms).0, Event::Idle { queue: id }));
             locks.chain(holds).chain(idle)
         });
-        let waits =
-            self.waits.iter().map(|w| (w.until.0, Event::Wait { ticket: w.ticket.0 }));
+        let waits = self.waits.iter().map(|w| (w.until.0, Event::Wait { ticket: w.ticket.0 }));
         let members = self.members.iter().filter(|m| m.ends_at() != BootTime::NEVER);
         let members = members.map(|m| (m.ends_at().0, Event::Presence { slot: m.slot }));
         let leases = self.leases.iter().enumerate().filter(|(_, lease)| lease.end_is_news());
@@ -331,7 +332,7 @@ impl Naive {
                 if !self.queues[q].settings.status.can_receive() {
                     return false;
                 }
-                let Some(hold) = self.take_session(q, session.as_ref(), wait.member) else {
+                let Some(hold) = self.take_session(q, session.as_ref()) else {
                     return false;
                 };
                 Outcome::Session(Some(hold))
@@ -368,9 +369,7 @@ impl Naive {
         let answer = match wait.for_what {
             ForWhat::Messages { .. } => Ok(Outcome::Received(Vec::new())),
             ForWhat::Session { .. } => Ok(Outcome::Session(None)),
-            ForWhat::Lease(acquire) => {
-                Err(Refusal::Lease(LeaseRefusal::NotGranted(acquire.lease)))
-            }
+            ForWhat::Lease(acquire) => Err(Refusal::Lease(LeaseRefusal::NotGranted(acquire.lease))),
             ForWhat::Watch(lease) => Ok(self.describe_lease(&lease)),
         };
         self.answer_wait(ticket, answer);
@@ -403,88 +402,6 @@ impl Naive {
         Some((q, self.queues[q].find(dead, sequence)?))
     }
 
-    /// What is due, if anything is.
-    pub fn due(&self) -> Option<String> {
-        let begins = self.queues.iter().find(|queue| queue.begins_to_forward);
-        let begins = begins.map(|queue| format!("{:?} begins to forward", queue.name));
-        self.first_due().map(|event| format!("{event:?}")).or(begins)
-    }
-
-    pub fn queue_infos(&self) -> Vec<QueueInfo> {
-        self.queues.iter().map(Queue::info).collect()
-    }
-
-    /// All messages of one half of a queue, by number.
-    pub fn views(&self, from: &QueuePath) -> Vec<MessageView> {
-        let queue = &self.queues[self.queue_named(&from.queue).unwrap()];
-        let numbers = queue.by_number(from.part == Part::Dead);
-        numbers.into_iter().map(|m| receive::view(&queue.messages[m])).collect()
-    }
-
-    pub fn lease_infos(&self) -> Vec<LeaseInfo> {
-        match self.list_leases(None, u32::MAX) {
-            Outcome::Leases(infos) => infos,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// Those who are here.
-    pub fn member_slots(&self) -> Vec<MemberSlot> {
-        let present = self.members.iter().filter(|member| member.gone_at.is_none());
-        present.map(|member| MemberSlot(member.slot)).collect()
-    }
-
-    /// The leases a member believes it holds if it listens well.
-    pub fn agreed(&self, slot: MemberSlot) -> Vec<(LeaseName, Term)> {
-        self.member(slot.0).map_or(Vec::new(), |member| member.agreed.clone())
-    }
-
-    /// Every outcome kept: whose, of which request, and how it would be answered now.
-    pub fn all_kept(&self) -> Vec<(u32, u64, Outcome)> {
-        let remembered = self.members.iter().filter(|member| !member.forgotten);
-        let kept = remembered.flat_map(|member| {
-            member.kept.iter().map(|(number, kept)| (member.slot, *number, self.answered(kept)))
-        });
-        kept.collect()
-    }
-
-    /// Every lock that stands outside a session.
-    pub fn all_locks(&self) -> Vec<(QueuePath, LockToken, u32)> {
-        let mut locks = Vec::new();
-        for queue in &self.queues {
-            for message in &queue.messages {
-                if let State::Locked(lock) = message.state {
-                    if lock.until == BootTime::NEVER {
-                        continue;
-                    }
-                    let part = if message.dead { Part::Dead } else { Part::Main };
-                    let from = QueuePath { queue: queue.name.clone(), part };
-                    let token = receive::view(message).token().unwrap();
-                    locks.push((from, token, lock.lock_ms));
-                }
-            }
-        }
-        locks
-    }
-
-    /// Every hold of a session that stands.
-    pub fn all_holds(&self) -> Vec<(QueueName, SessionToken, u32)> {
-        let mut holds = Vec::new();
-        for queue in &self.queues {
-            for session in &queue.sessions {
-                if let Some(hold) = &session.hold {
-                    let token = SessionToken {
-                        session: session.id.clone(),
-                        number: DeliveryNumber(hold.number),
-                        incarnation: Incarnation(hold.incarnation),
-                    };
-                    holds.push((queue.name.clone(), token, hold.lock_ms));
-                }
-            }
-        }
-        holds
-    }
-
     /// The store was closed and opened again: whoever waited has gone, whoever held something has
     /// it for a full duration from now (house §6.21). How much of a break remains is told, because
     /// it depends on when it was last written down.
@@ -498,10 +415,10 @@ impl Naive {
             queue.begins_to_forward = queue.settings.forward_to.is_some();
             for message in &mut queue.messages {
                 message.visible = true;
-                if let State::Locked(lock) = &mut message.state {
-                    if lock.until != BootTime::NEVER {
-                        lock.until = now.boot.plus_ms(lock.lock_ms.into());
-                    }
+                if let State::Locked(lock) = &mut message.state
+                    && lock.until != BootTime::NEVER
+                {
+                    lock.until = now.boot.plus_ms(lock.lock_ms.into());
                 }
             }
             for hold in queue.sessions.iter_mut().filter_map(|session| session.hold.as_mut()) {

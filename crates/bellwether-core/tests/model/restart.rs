@@ -30,13 +30,13 @@ impl World {
             let cursor = SnapshotCursor::new();
             self.snapshot = Some(Snapshot { cursor, bytes: Vec::new(), from: self.frame });
         }
-        if self.chance.below(3) == 0 {
-            if let Some(snapshot) = &mut self.snapshot {
-                let (max, now) = (1 + self.chance.below(4) as usize, self.now.boot);
-                self.ledger.snapshot(&mut snapshot.cursor, max, &mut |change| {
-                    codec::encode_change(change, now, &mut snapshot.bytes);
-                });
-            }
+        if self.chance.below(3) == 0
+            && let Some(snapshot) = &mut self.snapshot
+        {
+            let (max, now) = (1 + self.chance.below(4) as usize, self.now.boot);
+            self.ledger.snapshot(&mut snapshot.cursor, max, &mut |change| {
+                codec::encode_change(change, now, &mut snapshot.bytes);
+            });
         }
         let done = self.snapshot.take_if(|snapshot| snapshot.cursor.is_done());
         if let Some(snapshot) = done {
@@ -92,7 +92,7 @@ impl World {
         for (queue, token, _) in self.naive.all_holds() {
             self.now = self.now.plus_ms(1);
             self.tick();
-            self.apply(nobodys(Command::RenewSession { queue, token }));
+            self.apply(&nobodys(Command::RenewSession { queue, token }));
         }
     }
 
@@ -144,6 +144,34 @@ impl World {
         }
     }
 
+    /// The journal ends at some frame: what it tells is a store that works, loses nothing it
+    /// counted, and lets go of every lock in the end.
+    pub fn survive_a_power_cut(&mut self) {
+        let (now, place) = (self.now, self.place());
+        let last = self.chance.below(self.frame);
+        let mut ledger = Self::empty_ledger();
+        for (frame, bytes) in self.journal.iter().filter(|(frame, _)| *frame <= last) {
+            ledger.begin_frame(*frame);
+            replay(&mut ledger, now, bytes);
+        }
+        ledger.begin_frame(last + 1);
+        ledger.start(now, &mut Effects::default());
+        for info in Self::queues(&mut ledger, now) {
+            Self::check_totals(&info, &place);
+        }
+        let later = now.plus_ms(10_000);
+        for _ in 0..100 {
+            let mut fx = Effects::default();
+            ledger.apply(later, Ticket(0), &nobodys(Command::Tick), &mut fx);
+            ledger.durable(later, last + 1, &mut fx);
+        }
+        assert_ne!(ledger.next_deadline_ms(later), Some(0), "{place}: it comes to rest");
+        for info in Self::queues(&mut ledger, later) {
+            Self::check_totals(&info, &place);
+            assert_eq!(info.counts.locked, 0, "{place}: locked for ever: {info:?}");
+        }
+    }
+
     /// What was answered is answered again.
     fn compare_kept(&self, again: &mut Ledger) {
         for (slot, number, expected) in self.naive.all_kept() {
@@ -171,11 +199,8 @@ impl World {
             held.push((lock_ms, Command::RenewSession { queue, token }));
         }
         for (from, token, lock_ms) in self.naive.all_locks() {
-            let settlement = Settlement {
-                token,
-                disposition: Disposition::Complete,
-                overlay: None,
-            };
+            let settlement =
+                Settlement { token, disposition: Disposition::Complete, overlay: None };
             held.push((lock_ms, Command::Settle { from, settlements: vec![settlement] }));
         }
         held.sort_by_key(|(lock_ms, _)| *lock_ms);
@@ -267,4 +292,3 @@ fn forget_ends(outcome: &mut Outcome) {
         views.iter_mut().for_each(forget_end);
     }
 }
-

@@ -83,6 +83,14 @@ impl World {
         Ledger::new(MEMORY_BYTES_MAX)
     }
 
+    /// Some queues and members to begin with.
+    pub fn begin(&mut self) {
+        for _ in 0..10 {
+            let request = self.first_request();
+            self.apply(&request);
+        }
+    }
+
     pub fn random_step(&mut self) {
         self.step += 1;
         self.pass_time();
@@ -90,7 +98,7 @@ impl World {
             self.withdraw_somebody();
         }
         let request = self.random_request();
-        self.apply(request);
+        self.apply(&request);
         self.check_invariants();
         self.random_restart();
     }
@@ -98,11 +106,11 @@ impl World {
     /// Lets time pass, in one leap or from one deadline to the next, and everything that is due
     /// happen.
     fn pass_time(&mut self) {
-        let ms = match self.chance.below(200) {
-            0..120 => 0,
-            120..170 => self.chance.below(60),
-            170..190 => self.chance.below(600),
-            190..199 => self.chance.below(5_000),
+        let ms = match self.chance.below(600) {
+            0..420 => 0,
+            420..540 => self.chance.below(40),
+            540..588 => self.chance.below(400),
+            588..599 => self.chance.below(4_000),
             _ => 11 * 60 * 1000,
         };
         let target = self.now.plus_ms(ms);
@@ -132,7 +140,7 @@ impl World {
                 break;
             }
             assert!(round < 1000, "{}: it never comes to rest", self.place());
-            self.apply(nobodys(Command::Tick));
+            self.apply(&nobodys(Command::Tick));
         }
         self.naive.now = self.now;
         assert_eq!(self.naive.due(), None, "{}: due and not done", self.place());
@@ -142,7 +150,7 @@ impl World {
         let waiting: Vec<Ticket> = self.asked.keys().copied().collect();
         if let Some(ticket) = self.pick(&waiting) {
             // A withdrawal tells no time: it happens at the newest time told.
-            self.apply(nobodys(Command::Tick));
+            self.apply(&nobodys(Command::Tick));
             let (a, b) = (self.ledger.withdraw(ticket), self.naive.drop_wait(ticket).is_some());
             assert_eq!(a, b, "{}: whether {ticket:?} waits", self.place());
             self.asked.remove(&ticket);
@@ -150,12 +158,12 @@ impl World {
     }
 
     /// Gives the request to both and compares everybody's answers.
-    pub fn apply(&mut self, request: Request) {
+    pub fn apply(&mut self, request: &Request) {
         self.ticket += 1;
         let ticket = Ticket(self.ticket);
         let mut fx = Effects::default();
         self.ledger.begin_frame(self.frame);
-        self.ledger.apply(self.now, ticket, &request, &mut fx);
+        self.ledger.apply(self.now, ticket, request, &mut fx);
         self.record(&fx);
         let mut answers = std::mem::take(&mut fx.answers);
         loop {
@@ -172,13 +180,13 @@ impl World {
         self.asked.insert(ticket, request.clone());
         let mut ours: Vec<(Ticket, Answer)> =
             answers.into_iter().map(|answer| (answer.ticket, answer.result)).collect();
-        let mut theirs = self.naive.step(self.now, ticket, &request);
+        let mut theirs = self.naive.step(self.now, ticket, request);
         ours.sort_by_key(|(ticket, _)| *ticket);
         theirs.sort_by_key(|(ticket, _)| *ticket);
         let a: Vec<_> = ours.iter().map(|(ticket, answer)| (*ticket, plain(answer))).collect();
         let b: Vec<_> = theirs.iter().map(|(ticket, answer)| (*ticket, plain(answer))).collect();
         if a != b {
-            self.disagree(ticket, &request, &a, &b);
+            self.disagree(ticket, request, &a, &b);
         }
         for (ticket, answer) in ours {
             let request = self.asked.remove(&ticket).expect("an answer to a request, once");
@@ -193,7 +201,7 @@ impl World {
         ours: &[(Ticket, Answer)],
         theirs: &[(Ticket, Answer)],
     ) -> ! {
-        let mut different = String::new();
+        let mut different = Vec::new();
         let tickets = ours.iter().chain(theirs).map(|(ticket, _)| *ticket);
         let mut tickets: Vec<Ticket> = tickets.collect();
         tickets.sort();
@@ -206,14 +214,11 @@ impl World {
             let (a, b) = (find(ours), find(theirs));
             if a != b {
                 let asked = self.asked.get(&ticket);
-                different += &format!(
-                    "{ticket:?} {asked:?}\nledger: {}\nnaive:  {}\n",
-                    a.join("\n"),
-                    b.join("\n")
-                );
+                let (a, b) = (a.join("\n"), b.join("\n"));
+                different.push(format!("{ticket:?} {asked:?}\nledger: {a}\nnaive:  {b}"));
             }
         }
-        panic!("{}: {ticket:?} {request:?}\n{different}", self.place());
+        panic!("{}: {ticket:?} {request:?}\n{}", self.place(), different.join("\n"));
     }
 
     /// Where we are, and how to get here again.
@@ -259,16 +264,10 @@ impl World {
     /// Nothing is dropped in silence (D8); returns how many messages are there.
     pub fn check_totals(info: &QueueInfo, place: &str) -> u64 {
         let (counts, totals) = (info.counts, info.totals);
-        let live = counts.ready
-            + counts.locked
-            + counts.scheduled
-            + counts.deferred
-            + counts.dead_letters;
-        let gone = totals.completed
-            + totals.expired
-            + totals.purged
-            + totals.cancelled
-            + totals.forwarded;
+        let live =
+            counts.ready + counts.locked + counts.scheduled + counts.deferred + counts.dead_letters;
+        let gone =
+            totals.completed + totals.expired + totals.purged + totals.cancelled + totals.forwarded;
         assert_eq!(totals.sent, live + gone, "D8 {place}: {info:?}");
         live
     }
@@ -283,30 +282,30 @@ impl World {
         assert_eq!(self.ledger.live_bytes(UNIT), bytes, "{}: bytes", self.place());
         assert_eq!(self.ledger.live_bytes(0), 0, "{}: contents without place", self.place());
         assert_eq!(self.ledger.message_count(), messages, "{}: messages", self.place());
-        if self.step % 16 == 0 {
+        if self.step.is_multiple_of(16) {
             self.compare_everything();
         }
     }
 
     /// Looks at every queue, message, lease and member on both sides.
     pub fn compare_everything(&mut self) {
-        self.apply(nobodys(Command::ListQueues { after: None, max: u32::MAX }));
+        self.apply(&nobodys(Command::ListQueues { after: None, max: u32::MAX }));
         for info in self.naive.queue_infos() {
             for part in [Part::Main, Part::Dead] {
                 let from = QueuePath { queue: info.name.clone(), part };
                 let sequence = SequenceNumber(0);
-                self.apply(nobodys(Command::Peek { from, sequence, max: 1000, session: None }));
+                self.apply(&nobodys(Command::Peek { from, sequence, max: 1000, session: None }));
             }
         }
-        self.apply(nobodys(Command::ListLeases { after: None, max: u32::MAX }));
-        self.apply(nobodys(Command::ListMembers));
+        self.apply(&nobodys(Command::ListLeases { after: None, max: u32::MAX }));
+        self.apply(&nobodys(Command::ListMembers));
     }
 
     /// When all queues are gone nothing is left of their contents.
     pub fn drain(&mut self) {
         self.compare_everything();
         for info in self.naive.queue_infos() {
-            self.apply(nobodys(Command::DeleteQueue { queue: info.name }));
+            self.apply(&nobodys(Command::DeleteQueue { queue: info.name }));
         }
         assert_eq!(self.ledger.message_count(), 0, "{}", self.place());
         assert_eq!(self.ledger.live_bytes(UNIT), 0, "{}", self.place());

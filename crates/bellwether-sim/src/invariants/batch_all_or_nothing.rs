@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Invariant;
-use super::fates::Fates;
-use crate::history::{Body, Key, Record, What};
+use super::fates::{Fates, ids_of};
+use crate::history::{Key, Record, What};
 
 #[derive(Debug, Default)]
 pub(super) struct Check {
@@ -24,20 +24,18 @@ impl Invariant for Check {
         match &record.what {
             What::SendApplied { key, queue, ids, hashes, .. } => {
                 let mut seen = BTreeSet::new();
-                let duplicates = hashes.iter().filter(|hash| **hash != 0).any(|hash| {
+                let mut duplicates = false;
+                for hash in hashes.iter().filter(|hash| **hash != 0) {
                     let first = *self.hashes.entry((*queue, *hash)).or_insert(*key);
-                    first != *key || !seen.insert(*hash)
-                });
+                    duplicates |= first != *key || !seen.insert(*hash);
+                }
                 // Duplicates are dropped one by one; such a batch need not be whole.
                 if ids.len() > 1 && !duplicates {
                     self.batches.entry(*key).or_insert_with(|| ids.clone());
                 }
             }
             What::Audited { messages, .. } => {
-                let there: BTreeSet<u64> = messages
-                    .iter()
-                    .filter_map(|seen| if let Body::Of(id) = seen.body { Some(id) } else { None })
-                    .collect();
+                let Some(there) = ids_of(messages) else { return Ok(()) };
                 for (key, ids) in &self.batches {
                     let missing = ids.iter().find(|id| {
                         !there.contains(id) && !self.fates.by_id[id].may_be_gone(record)

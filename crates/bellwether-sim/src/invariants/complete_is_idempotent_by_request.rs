@@ -23,7 +23,7 @@ impl Invariant for Check {
                 let heard = self.heard_below.entry(*slot).or_default();
                 *heard = (*heard).max(*answered_below);
             }
-            What::Answered { key, durable: true, ok, digest } if key.number != 0 => {
+            What::Answered { key, kept: true, ok, digest, .. } if key.number != 0 => {
                 let heard = self.heard_below.get(&key.slot).copied().unwrap_or(0);
                 if key.number < heard {
                     return Ok(());

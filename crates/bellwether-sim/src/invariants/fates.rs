@@ -1,8 +1,8 @@
 //! What may have become of every message, for the invariants that look for missing ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::history::{Body, How, Key, Record, Token, What};
+use crate::history::{Body, How, Key, Record, Seen, Token, What};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fate {
@@ -25,8 +25,8 @@ impl Fate {
 #[derive(Debug, Default)]
 pub(super) struct Fates {
     pub(super) by_id: BTreeMap<u64, Fate>,
-    delivered: BTreeMap<Token, u64>,
-    scheduled: BTreeMap<(u8, u64), u64>,
+    /// By queue and number; a number never means another message (L8).
+    by_number: BTreeMap<(u8, u64), u64>,
 }
 
 impl Fates {
@@ -44,7 +44,7 @@ impl Fates {
             }
             What::Sent { queue, ids, sequences, .. } => {
                 for (id, sequence) in ids.iter().zip(sequences).filter(|(_, s)| **s != 0) {
-                    self.scheduled.insert((*queue, *sequence), *id);
+                    self.by_number.insert((*queue, *sequence), *id);
                     if let Some(fate) = self.by_id.get_mut(id) {
                         fate.acknowledged.get_or_insert(record.index);
                     }
@@ -52,17 +52,25 @@ impl Fates {
             }
             What::CancelApplied { queue, sequences } => {
                 for sequence in sequences {
-                    let id = self.scheduled.get(&(*queue, *sequence)).copied();
+                    let id = self.by_number.get(&(*queue, *sequence)).copied();
                     self.end(id);
+                }
+            }
+            What::Audited { messages, .. } => {
+                for seen in messages {
+                    if let Body::Of(id) = seen.body {
+                        self.by_number.insert((seen.spot.queue, seen.spot.sequence), id);
+                    }
                 }
             }
             What::Delivered(delivery) => {
                 if let Body::Of(id) = delivery.body {
-                    self.delivered.insert(delivery.token, id);
+                    let spot = delivery.token.spot;
+                    self.by_number.insert((spot.queue, spot.sequence), id);
                 }
             }
             What::SettleApplied { token, how: How::Complete } => {
-                let id = self.delivered.get(token).copied();
+                let id = self.id_of(*token);
                 self.end(id);
             }
             _ => {}
@@ -70,7 +78,7 @@ impl Fates {
     }
 
     pub(super) fn id_of(&self, token: Token) -> Option<u64> {
-        self.delivered.get(&token).copied()
+        self.by_number.get(&(token.spot.queue, token.spot.sequence)).copied()
     }
 
     fn end(&mut self, id: Option<u64>) {
@@ -78,4 +86,11 @@ impl Fates {
             fate.may_be_gone = true;
         }
     }
+}
+
+/// The messages that were seen; `None` if some could not be told, because a call to the disk was
+/// made to fail just then.
+pub(super) fn ids_of(messages: &[Seen]) -> Option<BTreeSet<u64>> {
+    let id = |seen: &Seen| if let Body::Of(id) = seen.body { Some(id) } else { None };
+    messages.iter().map(id).collect()
 }

@@ -17,12 +17,18 @@ pub(super) struct Grant {
     /// That time counts from a restart.
     pub(super) restarted: bool,
     ttl_ms: u64,
-    released: bool,
+    /// It was not decided before then.
+    applied_ms: u64,
 }
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct LeaseBook(BTreeMap<u8, Grant>);
+pub(super) struct LeaseBook {
+    grants: BTreeMap<u8, Grant>,
+    /// When a release was last applied, by id: a copy of an old ask may be granted, released and
+    /// granted once more before the first of it is said.
+    released: BTreeMap<(u8, u128), u64>,
+}
 
 fn held_ms(ttl_ms: u64) -> u64 {
     ttl_ms * LEASE_GRACE_PERCENT / 100
@@ -30,14 +36,16 @@ fn held_ms(ttl_ms: u64) -> u64 {
 
 impl LeaseBook {
     pub(super) fn get(&self, election: u8) -> Option<&Grant> {
-        self.0.get(&election)
+        self.grants.get(&election)
     }
 
     /// The grant that a new one must not follow yet.
     pub(super) fn too_early(&self, record: &Record) -> Option<Grant> {
         let What::Granted { election, term, .. } = &record.what else { return None };
-        let grant = self.0.get(election).copied()?;
-        let early = *term > grant.term && !grant.released && record.at_ms < grant.until_min_ms;
+        let grant = self.grants.get(election).copied()?;
+        let released = self.released.get(&(*election, grant.id));
+        let is_held = released.is_none_or(|at| *at < grant.applied_ms);
+        let early = *term > grant.term && is_held && record.at_ms < grant.until_min_ms;
         early.then_some(grant)
     }
 
@@ -46,7 +54,7 @@ impl LeaseBook {
         match &record.what {
             What::Granted { election, term, id, ttl_ms, applied_ms, .. } => {
                 let until = applied_ms + held_ms(*ttl_ms);
-                match self.0.get_mut(election) {
+                match self.grants.get_mut(election) {
                     Some(grant) if *term < grant.term => {}
                     Some(grant) if *term == grant.term => {
                         grant.until_min_ms = grant.until_min_ms.max(until);
@@ -59,32 +67,30 @@ impl LeaseBook {
                             until_min_ms: until,
                             restarted: false,
                             ttl_ms: *ttl_ms,
-                            released: false,
+                            applied_ms: *applied_ms,
                         };
-                        self.0.insert(*election, grant);
+                        self.grants.insert(*election, grant);
                     }
                 }
             }
             What::Kept { election, term, ok: true, applied_ms, .. } => {
-                if let Some(grant) = self.0.get_mut(election).filter(|g| g.term == *term) {
+                if let Some(grant) = self.grants.get_mut(election).filter(|g| g.term == *term) {
                     let until = applied_ms + held_ms(grant.ttl_ms);
                     grant.until_min_ms = grant.until_min_ms.max(until);
                     grant.restarted = false;
                 }
             }
             What::RenewedById { election, id, ok: true, applied_ms } => {
-                if let Some(grant) = self.0.get_mut(election).filter(|g| g.id == *id) {
+                if let Some(grant) = self.grants.get_mut(election).filter(|g| g.id == *id) {
                     let until = applied_ms + held_ms(grant.ttl_ms);
                     grant.until_min_ms = grant.until_min_ms.max(until);
                 }
             }
             What::ReleaseApplied { election, id } => {
-                if let Some(grant) = self.0.get_mut(election).filter(|g| g.id == *id) {
-                    grant.released = true;
-                }
+                self.released.insert((*election, *id), record.at_ms);
             }
             What::Killed | What::PowerCut => {
-                for grant in self.0.values_mut() {
+                for grant in self.grants.values_mut() {
                     // It may have been somebody else's already, who was never told.
                     if grant.until_min_ms <= record.at_ms {
                         grant.until_min_ms = 0;
@@ -92,7 +98,7 @@ impl LeaseBook {
                 }
             }
             What::Opened { .. } => {
-                for grant in self.0.values_mut().filter(|grant| grant.until_min_ms != 0) {
+                for grant in self.grants.values_mut().filter(|grant| grant.until_min_ms != 0) {
                     grant.until_min_ms = record.at_ms + held_ms(grant.ttl_ms);
                     grant.restarted = true;
                 }

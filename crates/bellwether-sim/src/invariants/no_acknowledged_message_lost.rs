@@ -1,11 +1,9 @@
 //! D1: a send that was acknowledged is never lost. Whenever the auditor looks, every message that
 //! was acknowledged before is there, unless something was applied that ended it.
 
-use std::collections::BTreeSet;
-
 use super::Invariant;
-use super::fates::Fates;
-use crate::history::{Body, Record, What};
+use super::fates::{Fates, ids_of};
+use crate::history::{Record, What};
 
 #[derive(Debug, Default)]
 pub(super) struct Check {
@@ -20,10 +18,7 @@ impl Invariant for Check {
     fn see(&mut self, record: &Record) -> Result<(), String> {
         self.fates.see(record);
         let What::Audited { as_of, messages } = &record.what else { return Ok(()) };
-        let there: BTreeSet<u64> = messages
-            .iter()
-            .filter_map(|seen| if let Body::Of(id) = seen.body { Some(id) } else { None })
-            .collect();
+        let Some(there) = ids_of(messages) else { return Ok(()) };
         let missing = self.fates.by_id.iter().find(|(id, fate)| {
             fate.acknowledged.is_some_and(|index| index < *as_of)
                 && !fate.may_be_gone(record)

@@ -7,11 +7,20 @@ use super::Invariant;
 use crate::history::{Body, Key, Record, What};
 use crate::plan::Plan;
 
+#[derive(Clone, Copy, Debug, Default)]
+struct Copies {
+    applied: u32,
+    refused: u32,
+    refused_as_of: u64,
+}
+
 #[derive(Debug)]
 pub(super) struct Check {
     /// By message: the numbers its copies had when they were sent.
     origins: BTreeMap<u64, BTreeSet<u64>>,
-    refused: BTreeSet<u64>,
+    /// By message: copies of its send that were applied, that were refused, and when the last of
+    /// these was applied.
+    copies: BTreeMap<u64, Copies>,
     /// By queue and hash of a message id: who was accepted last, and when by the wall clock.
     accepted: BTreeMap<(u8, u64), (Key, u64)>,
     applied: BTreeMap<Key, (Vec<u64>, u64)>,
@@ -24,7 +33,7 @@ impl Check {
         let steady = plan.faults.wall_ms.is_none();
         Self {
             origins: BTreeMap::new(),
-            refused: BTreeSet::new(),
+            copies: BTreeMap::new(),
             accepted: BTreeMap::new(),
             applied: BTreeMap::new(),
             windows: plan
@@ -37,7 +46,8 @@ impl Check {
 
     fn copy(&mut self, body: &Body, origin: u64) -> Result<(), String> {
         let Body::Of(id) = body else { return Ok(()) };
-        if self.refused.contains(id) {
+        let copies = self.copies.get(id).copied().unwrap_or_default();
+        if copies.refused > 0 && copies.refused == copies.applied {
             return Err(format!("message {id} is there although its send was refused"));
         }
         let origins = self.origins.entry(*id).or_default();
@@ -71,18 +81,27 @@ impl Invariant for Check {
     fn see(&mut self, record: &Record) -> Result<(), String> {
         match &record.what {
             What::SendApplied { key, ids, hashes, wall_ms, .. } => {
-                // A late copy of a refused request is a request again.
                 for id in ids {
-                    self.refused.remove(id);
+                    self.copies.entry(*id).or_default().applied += 1;
                 }
                 self.applied.entry(*key).or_insert((hashes.clone(), *wall_ms));
                 Ok(())
             }
-            What::SendRefused { ids, .. } => {
-                self.refused.extend(ids.iter().filter(|id| !self.origins.contains_key(id)));
+            What::SendRefused { ids, as_of, .. } => {
+                for id in ids {
+                    let copies = self.copies.entry(*id).or_default();
+                    copies.refused += 1;
+                    copies.refused_as_of = copies.refused_as_of.max(*as_of);
+                }
                 Ok(())
             }
-            What::Sent { key, queue, ids, sequences, .. } => {
+            What::Sent { key, queue, ids, sequences, as_of, .. } => {
+                // Refusals are not kept: a late copy of a refused request is a request again. But
+                // nobody is refused whose request was accepted before.
+                let refused = |id: &u64| self.copies.get(id).map_or(0, |c| c.refused_as_of);
+                if let Some(id) = ids.iter().find(|id| refused(id) > *as_of) {
+                    return Err(format!("message {id} was accepted and a copy was refused"));
+                }
                 for (id, sequence) in ids.iter().zip(sequences).filter(|(_, s)| **s != 0) {
                     self.copy(&Body::Of(*id), *sequence)?;
                 }

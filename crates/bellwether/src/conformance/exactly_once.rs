@@ -11,8 +11,8 @@ use bytes::Bytes;
 
 use super::Fixture;
 use super::support::{
-    Caller, LOCK, at_last, bound, lease_name, ms, next, nothing, path_of, receive_command,
-    refusal, sessions, text,
+    Caller, LOCK, at_last, bound, lease_name, ms, next, nothing, path_of, receive_command, refusal,
+    sessions, text,
 };
 use crate::message::{self, Message};
 use crate::queue::Queue;
@@ -106,8 +106,7 @@ pub async fn a_repeated_receive_gives_the_same_delivery(fixture: &Fixture) {
     let first = caller.ask_as(1, receive.clone(), Vec::new()).await.unwrap();
     let again = caller.ask_as(1, receive.clone(), Vec::new()).await.unwrap();
     assert_eq!(again, first);
-    let tokens: Vec<_> =
-        received(first.outcome).iter().map(|view| view.token().unwrap()).collect();
+    let tokens: Vec<_> = received(first.outcome).iter().map(|view| view.token().unwrap()).collect();
     assert_eq!(tokens.len(), 2);
     assert_eq!(text(&next(&queue).await), "c");
     // What was settled since is not given out again.

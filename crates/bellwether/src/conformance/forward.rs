@@ -150,10 +150,8 @@ pub async fn dead_letters_are_collected(fixture: &Fixture) {
 /// CC-80: if the queue that collects dead letters is gone, they stay where they are.
 pub async fn uncollected_dead_letters_stay(fixture: &Fixture) {
     let morgue = fixture.other_queue("morgue").await;
-    let settings = QueueSettings {
-        forward_dead_letters_to: Some(morgue.name().clone()),
-        ..short_locks()
-    };
+    let settings =
+        QueueSettings { forward_dead_letters_to: Some(morgue.name().clone()), ..short_locks() };
     let queue = fixture.queue_with(settings).await;
     morgue.delete().await.unwrap();
     queue.send("one").await.unwrap();

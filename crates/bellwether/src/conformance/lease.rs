@@ -7,9 +7,7 @@ use bellwether_core::name::{LeaseId, Term};
 use bellwether_core::outcome::{LeaseState, Outcome};
 
 use super::Fixture;
-use super::support::{
-    Caller, bound, lease_name, lease_refusal, ms, refusal, standing, term_of,
-};
+use super::support::{Caller, bound, lease_name, lease_refusal, ms, refusal, standing, term_of};
 
 /// The ttl of leases that a case lets run out, and when a bound one is granted anew: 105 % of it.
 const TTL_MS: u64 = 2_000;

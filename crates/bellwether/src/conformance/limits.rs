@@ -189,7 +189,8 @@ pub async fn changes_can_be_too_large_together(fixture: &Fixture) {
     let Outcome::Received(views) = caller.ask(receive_command(&queue, 3, 0)).await.unwrap() else {
         panic!("messages")
     };
-    let large = Overlay::default().property("x", "x".repeat(limits::CONTENT_BYTES_MAX as usize - 50));
+    let large =
+        Overlay::default().property("x", "x".repeat(limits::CONTENT_BYTES_MAX as usize - 50));
     let large = large.encode();
     let bytes = large.len() as u32;
     let settlements = views.iter().zip(0..).map(|(view, index)| Settlement {

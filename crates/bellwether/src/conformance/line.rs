@@ -7,9 +7,7 @@ use bellwether_core::outcome::{LeaseState, Outcome};
 use tokio::task::JoinHandle;
 
 use super::Fixture;
-use super::support::{
-    Caller, at_last, bound, full, lease_name, lease_refusal, ms, same, standing,
-};
+use super::support::{Caller, at_last, bound, full, lease_name, lease_refusal, ms, same, standing};
 
 const LEASE: &str = "leader";
 
@@ -118,8 +116,7 @@ pub async fn the_line_goes_on_after_a_break(fixture: &Fixture) {
     holder.acquire(standing(LEASE, 1, 60_000)).await.unwrap();
     let second = member(fixture).await;
     let waits = line_up(&holder, &second, waiting(standing(LEASE, 2, 60_000), 0)).await;
-    let break_lease =
-        Command::BreakLease { lease: lease_name(LEASE), period_ms: Some(1_000) };
+    let break_lease = Command::BreakLease { lease: lease_name(LEASE), period_ms: Some(1_000) };
     holder.ask(break_lease).await.unwrap();
     fixture.advance(ms(500)).await;
     assert!(!waits.is_finished(), "granted while it was being broken");
@@ -185,11 +182,15 @@ pub async fn watchers_hear_of_changes(fixture: &Fixture) {
     tokio::time::sleep(ms(20)).await;
     holder.beat(same(&[(LEASE, term)])).await.unwrap();
     fixture.advance(ms(500)).await;
-    assert!(at_last("the end of the watch", watching).await.unwrap().is_none());
+    let same = at_last("the end of the watch", watching).await.unwrap().unwrap();
+    assert_eq!((same.version, same.holder), (info.version, Some(holder.id)));
 
     let watching = watch(info.version, 3_600_000);
     tokio::time::sleep(ms(20)).await;
     fixture.advance(ms(1_050)).await;
     let info = at_last("the expiry", watching).await.unwrap().unwrap();
     assert_eq!((info.state, info.holder), (LeaseState::Expired, None));
+    // Whoever saw it held and comes later hears of its end at once.
+    let missed = at_last("the missed expiry", watch(same.version, 3_600_000)).await.unwrap();
+    assert_eq!(missed.unwrap().state, LeaseState::Expired);
 }

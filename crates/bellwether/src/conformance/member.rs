@@ -35,7 +35,10 @@ pub async fn a_heartbeat_renews_everything(fixture: &Fixture) {
     }
     for (name, term) in &held {
         let info = member.describe(name).await;
-        assert_eq!((info.state, info.term, info.holder), (LeaseState::Leased, *term, Some(member.id)));
+        assert_eq!(
+            (info.state, info.term, info.holder),
+            (LeaseState::Leased, *term, Some(member.id))
+        );
     }
 }
 
@@ -188,10 +191,8 @@ pub async fn whoever_never_joined_is_refused(fixture: &Fixture) {
     assert_eq!(refused, Refusal::MemberGone);
     let refused = nobody.acquire(bound("a", 1, LEASE_MS)).await;
     assert_eq!(refused, Err(Refusal::MemberGone));
-    let Outcome::Queue(info) = nobody
-        .ask(Command::DescribeQueue { queue: queue.name().clone() })
-        .await
-        .unwrap()
+    let Outcome::Queue(info) =
+        nobody.ask(Command::DescribeQueue { queue: queue.name().clone() }).await.unwrap()
     else {
         panic!("a queue")
     };

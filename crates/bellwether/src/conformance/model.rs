@@ -73,9 +73,12 @@ impl<'a> World<'a> {
             asked: BTreeMap::new(),
             known: Known::default(),
         };
-        // The handle's own member, which joined when the store was opened.
-        let own = Call { request: nobodys(join_command(MemberId(0), ms(1000))), contents: vec![] };
-        world.rules.apply(fixture.now(), Ticket(1), own, 0);
+        // The handle's own member joined when the store was opened, and goes with it.
+        let own = fixture.bellwether().members().await.unwrap().remove(0);
+        let ttl_ms = bellwether_core::limits::LEASE_MS_INFINITE;
+        let join = Command::Join { id: own.id, metadata: own.metadata, ttl_ms };
+        let call = Call { request: nobodys(join), contents: Vec::new() };
+        world.rules.apply(fixture.now(), Ticket(1), call, 0);
         assert_eq!(world.rules.take_free().count(), 1);
         world.last_ticket = 1;
         for id in [101, 102] {
@@ -121,8 +124,7 @@ impl<'a> World<'a> {
         let ticket = self.last_ticket;
         let bellwether = self.fixture.bellwether();
         let (asked, along) = (request.clone(), contents.clone());
-        let mut waiting: Waiting =
-            Box::pin(async move { bellwether.call(asked, along).await });
+        let mut waiting: Waiting = Box::pin(async move { bellwether.call(asked, along).await });
         // The first poll hands the call in: the engine gets the calls in this order.
         let early = poll(&mut waiting);
         let call = Call { request: request.clone(), contents };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether_core::command::Disposition;
+use bellwether_core::command::{Command, Disposition};
 use bellwether_core::error::Refusal;
 use bellwether_core::message::State;
 use bellwether_core::name::SequenceNumber;
@@ -10,11 +10,11 @@ use bellwether_core::outcome::Outcome;
 use bellwether_core::settings::{QueueSettings, Status};
 use bytes::Bytes;
 
+use super::Fixture;
 use super::exactly_once::{received, send_command, settle_command};
 use super::support::{
     Caller, LOCK, ms, next, nothing, receive_command, refusal, sessions, settle, short_locks, text,
 };
-use super::Fixture;
 use crate::handle::Bellwether;
 use crate::message::{Message, Value};
 use crate::queue::Queue;
@@ -239,7 +239,11 @@ pub async fn sessions_are_kept(fixture: &Fixture) {
     settle(&queue, token, Disposition::Complete).await.unwrap();
     fixture.advance(LOCK).await;
     let session = queue.accept_session().named("s").await.unwrap();
-    assert!(session.token().number > hold.number);
+    assert_ne!(*session.token(), hold);
+    let queue_name = queue.name().clone();
+    let stale = Command::RenewSession { queue: queue_name, token: hold.clone() };
+    let refused = refusal(Caller::of(&fixture.bellwether()).ask(stale).await);
+    assert_eq!(refused, Refusal::SessionLost(hold.session));
     assert_eq!(session.state().await.unwrap().as_deref(), Some(&b"half done"[..]));
     let rest = session.receive().max(10).many().await.unwrap();
     assert_eq!(rest.iter().map(text).collect::<Vec<_>>(), ["2", "3"]);

@@ -279,8 +279,7 @@ pub async fn a_session_keeps_its_state(fixture: &Fixture) {
 
 /// CC-65: a session's state counts towards the queue's size, and only its holder sets it.
 pub async fn a_state_has_limits(fixture: &Fixture) {
-    let settings =
-        QueueSettings { size_bytes_max: 1000, message_bytes_max: 600, ..sessions() };
+    let settings = QueueSettings { size_bytes_max: 1000, message_bytes_max: 600, ..sessions() };
     let queue = fixture.queue_with(settings).await;
     let session = accept(&queue, "a").await;
     let state = |bytes| Some(Bytes::from(vec![7; bytes]));

@@ -20,6 +20,9 @@ use crate::error::Error;
 /// Calls that may wait for the writer; beyond, callers are refused instead of filling memory.
 const CALLS_MAX: usize = 200_000;
 
+/// How often the writer lets others go first before it takes what is there.
+const GATHER_MAX: usize = 8;
+
 pub(crate) type Answer = Result<Reply, Error>;
 
 /// Something for the writer.
@@ -180,14 +183,25 @@ impl Inbox {
             state.sleeping = true;
             state = match wait {
                 Some(wait) => {
-                    self.bell
-                        .wait_timeout(state, wait)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0
+                    self.bell.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0
                 }
                 None => self.bell.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
             state.sleeping = false;
+        }
+        // Whoever rang is seldom alone: let the others put in their calls too, so that one batch
+        // serves them all. Alone, this costs less than a microsecond.
+        for _ in 0..GATHER_MAX {
+            let before = state.items.len();
+            if before == 0 {
+                break;
+            }
+            drop(state);
+            std::thread::yield_now();
+            state = self.lock();
+            if state.items.len() == before {
+                break;
+            }
         }
         let nudged = std::mem::take(&mut state.nudged);
         std::mem::swap(&mut state.items, items);

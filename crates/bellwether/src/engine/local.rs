@@ -14,9 +14,9 @@ use std::time::Duration;
 use bellwether_core::time::BootTime;
 use tokio::sync::oneshot;
 
+use super::Call;
 use super::inbox::{Answer, Asker, Inbox, Item, Pending, give_back};
 use super::shard::{Answered, Shard, ShardOptions};
-use super::Call;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::journal::file::{FileJournal, FileOptions, RealDisk};
@@ -149,6 +149,8 @@ impl Writer {
         if let Some(flusher) = self.flusher.take() {
             flusher.stop();
         }
+        // Before the journal is let go of: from then on the folder may be somebody else's.
+        self.jobs.stop();
         if let Some(closed) = closed {
             self.shard.close(self.clock.now());
             self.deliver();
@@ -349,11 +351,8 @@ impl FlusherShared {
             let started = stopwatch();
             while state.waiting.len() < company && !state.stopped {
                 let Some(left) = COMPANY_WAIT.checked_sub(started.elapsed()) else { break };
-                state = self
-                    .bell
-                    .wait_timeout(state, left)
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0;
+                state =
+                    self.bell.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
             }
             state.requested = false;
             drop(state);
@@ -395,24 +394,39 @@ fn stopwatch() -> std::time::Instant {
 /// Does long work beside the writer.
 struct Jobs {
     queue: mpsc::Sender<Box<dyn Job>>,
+    stopped: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
 }
 
 impl Jobs {
     fn start(inbox: Arc<Inbox>) -> Self {
         let (queue, jobs) = mpsc::channel::<Box<dyn Job>>();
-        std::thread::Builder::new()
+        let stopped = Arc::new(AtomicBool::new(false));
+        let of_thread = Arc::clone(&stopped);
+        let thread = std::thread::Builder::new()
             .name("bellwether-jobs".into())
             .spawn(move || {
                 for job in jobs {
+                    if of_thread.load(Ordering::Acquire) {
+                        return;
+                    }
                     inbox.push(Item::JobDone(job.run()));
                 }
             })
             .expect("a thread for long work");
-        Self { queue }
+        Self { queue, stopped, thread }
     }
 
     fn give(&self, job: Box<dyn Job>) {
         // The thread ends only when this sender is gone.
         let _ = self.queue.send(job);
+    }
+
+    /// Waits for the work under way and does no more. What is left undone is as after a crash.
+    fn stop(self) {
+        self.stopped.store(true, Ordering::Release);
+        drop(self.queue);
+        // A job that panicked has nobody left to tell.
+        let _ = self.thread.join();
     }
 }

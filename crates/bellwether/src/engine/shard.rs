@@ -41,7 +41,7 @@ use upkeep::Upkeep;
 /// A frame is sealed when it has grown to this: large enough to make a flush worth its while,
 /// small enough that nobody waits long behind it.
 const FRAME_BYTES_TARGET: usize = 1 << 20;
-/// Changes beside a content, at most: its message, the id it had, the outcome.
+/// Changes beside a content, at most: the message with its session, the id it had.
 const CHANGE_BYTES_MAX: usize = 512;
 
 /// What a shard is opened with.
@@ -116,11 +116,7 @@ impl Replay for Replayer {
 }
 
 impl Replayer {
-    fn each(
-        &mut self,
-        payload: &[u8],
-        place: impl Fn(u32) -> Option<Place>,
-    ) -> Result<(), String> {
+    fn each(&mut self, payload: &[u8], place: impl Fn(u32) -> Option<Place>) -> Result<(), String> {
         let mut reader = Reader::new(payload);
         while !reader.is_empty() {
             let change =
@@ -196,15 +192,11 @@ impl<R> Shard<R> {
             self.free.push((asker, Err(fault.clone().into())));
             return;
         }
-        if self.stalled && !call.request.command.is_read_only() {
-            self.free.push((asker, Err(Refusal::DiskFull.into())));
-            return;
-        }
-        if let Err(refusal) = check_contents(&call) {
+        self.merge_overlays(&mut call);
+        if let Err(refusal) = check_contents(&call).and_then(|()| self.make_room(&call)) {
             self.free.push((asker, Err(refusal.into())));
             return;
         }
-        self.merge_overlays(&mut call);
         self.asked.insert(ticket, asker);
         self.ledger.apply(now, ticket, &call.request, &mut self.fx);
         self.collect(now, &call.contents);
@@ -213,16 +205,21 @@ impl<R> Shard<R> {
 
     /// A command's changes lie in one frame, so that a crash keeps all of them or none. What would
     /// not fit beside what is there begins a frame of its own.
-    fn make_room(&mut self, command: &Command, contents: usize) -> Result<(), Refusal> {
-        let most = self.frame_bytes_max.saturating_sub(CHANGE_BYTES_MAX);
-        if contents > most {
-            let (bytes, bytes_max) = (contents as u64, most as u64);
+    fn make_room(&mut self, call: &Call) -> Result<(), Refusal> {
+        let bytes: usize =
+            call.contents.iter().map(|content| content.len() + CHANGE_BYTES_MAX).sum();
+        let bytes_max = self.frame_bytes_max.saturating_sub(CHANGE_BYTES_MAX);
+        if bytes > bytes_max {
+            let (bytes, bytes_max) = (bytes as u64, bytes_max as u64);
             return Err(Refusal::TooLarge { what: "one request", bytes, bytes_max });
         }
-        if contents > 0 && self.payload.len() + contents > self.frame_bytes_target() {
+        if bytes > 0 && self.payload.len() + bytes > self.frame_bytes_target() {
             self.seal();
         }
-        if self.stalled && !command.is_read_only() { Err(Refusal::DiskFull) } else { Ok(()) }
+        if self.stalled && !call.request.command.is_read_only() {
+            return Err(Refusal::DiskFull);
+        }
+        Ok(())
     }
 
     /// Half a unit at most, so that what is added in one go still fits behind it.
@@ -362,10 +359,7 @@ impl<R> Shard<R> {
                 .and_then(|content| merge_overlays(&old, content));
             if let Some(merged) = merged {
                 // A content of its own: another settlement may point to the same one.
-                *new = NewContent {
-                    index: call.contents.len() as u32,
-                    bytes: merged.len() as u32,
-                };
+                *new = NewContent { index: call.contents.len() as u32, bytes: merged.len() as u32 };
                 call.contents.push(merged);
             }
         }

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use bellwether::Error;
 use bellwether::core::command::{
-    Acquire, Command, Disposition, LeaseKind, NewContent, Receive, ReceiveMode, Request,
-    Settlement,
+    Acquire, Command, Disposition, LeaseKind, NewContent, Receive, ReceiveMode, Request, Settlement,
 };
 use bellwether::core::message::NewMessage;
 use bellwether::core::name::{
@@ -73,7 +72,11 @@ impl Driver {
         })?;
         let (member, answers, told) = (MemberSlot(0), BTreeMap::new(), Told::default());
         let mut driver = Self { shard, now, last_ticket: 0, member, answers, told };
-        let join = Command::Join { id: MemberId(now.boot.0.into()), metadata: String::new(), ttl_ms: 600_000 };
+        let join = Command::Join {
+            id: MemberId(now.boot.0.into()),
+            metadata: String::new(),
+            ttl_ms: 600_000,
+        };
         if let Some(Outcome::Joined(slot)) = driver.ask(join, Vec::new()) {
             driver.member = slot;
         }
@@ -148,8 +151,7 @@ impl Driver {
     }
 
     fn send(&mut self, bodies: &[Vec<u8>]) {
-        let contents: Vec<Bytes> =
-            bodies.iter().map(|body| encode(&body.clone().into())).collect();
+        let contents: Vec<Bytes> = bodies.iter().map(|body| encode(&body.clone().into())).collect();
         let messages = contents
             .iter()
             .map(|content| NewMessage {

@@ -160,11 +160,8 @@ fn check_conservation(info: &QueueInfo) {
     let (counts, totals) = (info.counts, info.totals);
     let live =
         counts.ready + counts.locked + counts.scheduled + counts.deferred + counts.dead_letters;
-    let left = totals.completed
-        + totals.expired
-        + totals.purged
-        + totals.cancelled
-        + totals.forwarded;
+    let left =
+        totals.completed + totals.expired + totals.purged + totals.cancelled + totals.forwarded;
     assert_eq!(totals.sent, live + left, "{info:?}");
 }
 

@@ -32,8 +32,7 @@ impl File {
 impl Store for File {
     fn open(&self, memory_bytes_max: Option<u64>) -> Opening<'_> {
         let folder = self.folder(self.lives.load(Ordering::Relaxed));
-        let mut open =
-            Open::new(format!("file:{}", folder.display())).clock(self.clock.clone());
+        let mut open = Open::new(format!("file:{}", folder.display())).clock(self.clock.clone());
         if let Some(bytes) = memory_bytes_max {
             open = open.memory_bytes_max(bytes);
         }

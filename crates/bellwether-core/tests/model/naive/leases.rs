@@ -53,8 +53,20 @@ impl Lease {
         let is_over = self.ends_at() <= now.boot;
         match self.hold {
             Hold::Free => Available,
-            Hold::Held { .. } => if is_over { Expired } else { Leased },
-            Hold::Broken { .. } => if is_over { Broken } else { Breaking },
+            Hold::Held { .. } => {
+                if is_over {
+                    Expired
+                } else {
+                    Leased
+                }
+            }
+            Hold::Broken { .. } => {
+                if is_over {
+                    Broken
+                } else {
+                    Breaking
+                }
+            }
         }
     }
 
@@ -298,8 +310,7 @@ impl Naive {
         lease.step_down_asked = false;
         lease.set_hold(Hold::Held { id: to, renewed_at });
         let (term, granted) = (lease.term, lease.granted());
-        let was_agreed =
-            self.member(slot).is_some_and(|m| m.agreed.contains(&(name.clone(), old)));
+        let was_agreed = self.member(slot).is_some_and(|m| m.agreed.contains(&(name.clone(), old)));
         if was_agreed {
             self.agree(slot, name, term);
         }
@@ -359,11 +370,11 @@ impl Naive {
     }
 
     pub fn touch_lease(&mut self, name: &LeaseName) -> Outcome {
-        if let Some(index) = self.lease(name) {
-            if matches!(self.leases[index].state(self.now), Expired | Broken) {
-                self.leases[index].set_hold(Hold::Free);
-                self.changed(index);
-            }
+        if let Some(index) = self.lease(name)
+            && matches!(self.leases[index].state(self.now), Expired | Broken)
+        {
+            self.leases[index].set_hold(Hold::Free);
+            self.changed(index);
         }
         Outcome::Done
     }

@@ -127,7 +127,8 @@ impl Naive {
                 Kept::Plain(outcome.clone())
             }
             Outcome::Received(views) => {
-                let tokens: Vec<LockToken> = views.iter().filter_map(|v| v.token()).collect();
+                let tokens: Vec<LockToken> =
+                    views.iter().filter_map(bellwether_core::message::MessageView::token).collect();
                 let (Command::Receive(Receive { from, .. })
                 | Command::ReceiveDeferred { from, .. }) = command
                 else {
@@ -150,12 +151,7 @@ impl Naive {
         }
     }
 
-    pub fn join(
-        &mut self,
-        id: MemberId,
-        metadata: &str,
-        ttl_ms: u64,
-    ) -> Result<Outcome, Refusal> {
+    pub fn join(&mut self, id: MemberId, metadata: &str, ttl_ms: u64) -> Result<Outcome, Refusal> {
         if ttl_ms < limits::LEASE_MS_MIN {
             return Err(Refusal::InvalidValue { what: "ttl_ms", why: String::new() });
         }
@@ -195,10 +191,21 @@ impl Naive {
         })
     }
 
+    /// What ended, or passed to another member, is not agreed on any more, even if the same term
+    /// should come back.
+    pub fn forget_ended_agreements(&mut self) {
+        for index in 0..self.members.len() {
+            let slot = self.members[index].slot;
+            let mut agreed = std::mem::take(&mut self.members[index].agreed);
+            agreed.retain(|(name, term)| self.holds(slot, name, *term));
+            self.members[index].agreed = agreed;
+        }
+    }
+
     /// A heartbeat renews exactly the leases both sides agree on, if they agree.
     pub fn heartbeat(&mut self, slot: u32, held: &HeldSet) -> Outcome {
+        self.forget_ended_agreements();
         let mut agreed = self.member(slot).unwrap().agreed.clone();
-        agreed.retain(|(name, term)| self.holds(slot, name, *term));
         let mut beat = Beat::default();
         match held {
             HeldSet::Same { count, digest: shown } => {

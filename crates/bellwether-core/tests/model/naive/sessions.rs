@@ -84,7 +84,7 @@ impl Naive {
             return Err(Refusal::MemberGone);
         }
         queue.used_at = self.now.boot;
-        if let Some(hold) = self.take_session(q, session, request.member.0) {
+        if let Some(hold) = self.take_session(q, session) {
             return Ok(Some(Outcome::Session(Some(hold))));
         }
         if wait_ms == 0 {
@@ -99,19 +99,13 @@ impl Naive {
     }
 
     /// Takes hold of the named session, or of the free one whose next message is the oldest.
-    pub fn take_session(
-        &mut self,
-        q: usize,
-        wanted: Option<&SessionId>,
-        _member: u32,
-    ) -> Option<SessionHold> {
-        let id = match wanted {
-            Some(id) => id.clone(),
-            None => {
-                let sessions = self.queues[q].sessions.iter().filter(|s| s.hold.is_none());
-                let offers = sessions.filter_map(|s| Some((self.next_of(q, &s.id)?, &s.id)));
-                offers.min()?.1.clone()
-            }
+    pub fn take_session(&mut self, q: usize, wanted: Option<&SessionId>) -> Option<SessionHold> {
+        let id = if let Some(id) = wanted {
+            id.clone()
+        } else {
+            let sessions = self.queues[q].sessions.iter().filter(|s| s.hold.is_none());
+            let offers = sessions.filter_map(|s| Some((self.next_of(q, &s.id)?, &s.id)));
+            offers.min()?.1.clone()
         };
         self.mention_session(q, Some(&id));
         let (incarnation, number) = (self.incarnation, self.holds + 1);
@@ -186,9 +180,11 @@ impl Naive {
             self.answer_wait(ticket, Err(Refusal::SessionLost(id.clone())));
         }
         let queue = &self.queues[q];
-        let out = queue.by_number(false).into_iter().map(|m| &queue.messages[m]).filter(|m| {
-            m.session.as_ref() == Some(&id) && matches!(m.state, State::Locked(_))
-        });
+        let out = queue
+            .by_number(false)
+            .into_iter()
+            .map(|m| &queue.messages[m])
+            .filter(|m| m.session.as_ref() == Some(&id) && matches!(m.state, State::Locked(_)));
         let out: Vec<u64> = out.map(|m| m.sequence).collect();
         for sequence in out {
             if let Some(m) = self.queues[q].find(false, sequence) {

@@ -5,8 +5,8 @@ use bellwether_core::command::{
 };
 use bellwether_core::message::NewMessage;
 use bellwether_core::name::{
-    LeaseId, LeaseName, LockToken, MemberSlot, QueueName, QueuePath, RequestNumber,
-    SequenceNumber, SessionId, SessionToken, Term,
+    LeaseId, LeaseName, LockToken, MemberSlot, QueueName, QueuePath, RequestNumber, SequenceNumber,
+    SessionId, SessionToken, Term,
 };
 use bellwether_core::outcome::Outcome;
 use bellwether_core::settings::{QueueSettings, SettingsPatch};

@@ -103,15 +103,20 @@ impl<R> Shard<R> {
         }
         let Some(carry) = self.upkeep.carry.as_mut() else { return Ok(false) };
         let mut live: Vec<(ContentId, Bytes)> = Vec::new();
-        let next = journal.scan(carry.unit, carry.offset, CARRY_BYTES.min(target), &mut |at, payload| {
-            each_content(payload, |id, offset, body| {
-                let offset = at.payload_offset + offset;
-                let place = Place { unit: at.unit, offset, len: body.len() as u32 };
-                if ledger.is_live_at(id, place) {
-                    live.push((id, Bytes::copy_from_slice(body)));
-                }
-            });
-        })?;
+        let next = journal.scan(
+            carry.unit,
+            carry.offset,
+            CARRY_BYTES.min(target),
+            &mut |at, payload| {
+                each_content(payload, |id, offset, body| {
+                    let offset = at.payload_offset + offset;
+                    let place = Place { unit: at.unit, offset, len: body.len() as u32 };
+                    if ledger.is_live_at(id, place) {
+                        live.push((id, Bytes::copy_from_slice(body)));
+                    }
+                });
+            },
+        )?;
         match next {
             Some(offset) => carry.offset = offset,
             None => self.upkeep.carry = None,

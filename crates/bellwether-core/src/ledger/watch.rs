@@ -1,0 +1,94 @@
+//! Looking at leases, and waiting for them to change.
+
+use crate::command::Request;
+use crate::error::Refusal;
+use crate::lease::LeaseAt;
+use crate::limits;
+use crate::name::{LeaseName, MemberSlot, Ticket};
+use crate::outcome::{Answer, Barrier, LeaseInfo, LeaseState, Outcome};
+use crate::time::Now;
+
+use super::{Effects, Ledger, Waits};
+
+impl Ledger {
+    /// Whoever watches hears of a change.
+    pub(super) fn tell_watchers(&mut self, now: Now, name: &LeaseName, fx: &mut Effects) {
+        let Some(entry) = self.lease_names.get(name).and_then(|i| self.leases.get(i)) else {
+            return;
+        };
+        let watchers: Vec<Ticket> = entry.watchers.keys().copied().collect();
+        for ticket in watchers {
+            self.withdraw(ticket);
+            let outcome = self.describe_lease(now, name);
+            let barrier = Barrier::Durable;
+            fx.answers.push(Answer { ticket, result: Ok(outcome), barrier });
+        }
+    }
+
+    fn lease_info(&self, now: Now, name: &LeaseName) -> Option<LeaseInfo> {
+        let at = self.lease_at(now, name);
+        let lease = at.lease?;
+        let entry = self.leases.get(self.lease_names.get(name)?)?;
+        let member_id = |slot: MemberSlot| self.members.get(&slot).map(|member| member.id);
+        let holder = at.holder();
+        Some(LeaseInfo {
+            name: name.clone(),
+            state: at.state(),
+            term: lease.term,
+            id: holder.map(|(id, _)| id),
+            holder: holder.and_then(|(_, slot)| member_id(slot)),
+            metadata: if holder.is_some() { lease.metadata.clone() } else { String::new() },
+            ttl_ms: lease.ttl_ms,
+            remaining_ms: at.remaining_ms(),
+            granted_at: lease.granted_at,
+            version: version(&at),
+            step_down_asked: holder.is_some() && lease.step_down_asked,
+            waiting: entry.line.values().filter_map(|waiter| member_id(waiter.member)).collect(),
+        })
+    }
+
+    pub(super) fn describe_lease(&self, now: Now, name: &LeaseName) -> Outcome {
+        Outcome::Lease(self.lease_info(now, name).map(Box::new))
+    }
+
+    pub(super) fn watch_lease(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        request: &Request,
+        name: &LeaseName,
+        seen: u64,
+        wait_ms: u64,
+    ) -> Result<Option<Outcome>, Refusal> {
+        if version(&self.lease_at(now, name)) != seen || wait_ms == 0 {
+            return Ok(Some(self.describe_lease(now, name)));
+        }
+        self.check_lease_room(name)?;
+        let index = self.lease_index(name);
+        let until = now.boot.plus_ms(wait_ms.min(limits::WAIT_MS_MAX));
+        if let Some(entry) = self.leases.get_mut(&index) {
+            entry.watchers.insert(ticket, (request.member, request.number, until));
+        }
+        self.wait(ticket, request, until, Waits::Watch(index));
+        Ok(None)
+    }
+
+    pub(super) fn list_leases(&self, now: Now, after: Option<&LeaseName>, max: u32) -> Outcome {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = after.map_or(Unbounded, Excluded);
+        Outcome::Leases(
+            self.lease_names
+                .range::<LeaseName, _>((from, Unbounded))
+                .filter_map(|(name, _)| self.lease_info(now, name))
+                .take(max as usize)
+                .collect(),
+        )
+    }
+}
+
+/// Grows with every visible change. That its time ran out is one, and nothing is written down for
+/// it: so every version of the record counts twice, before its end and after.
+fn version(at: &LeaseAt<'_>) -> u64 {
+    let is_over = matches!(at.state(), LeaseState::Expired | LeaseState::Broken);
+    at.lease.map_or(0, |lease| 2 * lease.version + u64::from(is_over))
+}

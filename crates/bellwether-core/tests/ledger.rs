@@ -1,0 +1,24 @@
+//! What the ledger promises, told as stories. Numbers cite the requirement or invariant they
+//! prove.
+
+#![allow(clippy::unwrap_used, reason = "a helper of a test is a test")]
+#![allow(unreachable_pub, reason = "nothing outside a test reaches into it")]
+
+#[path = "ledger/deliveries.rs"]
+mod deliveries;
+#[path = "ledger/forwarding.rs"]
+mod forwarding;
+#[path = "ledger/leases.rs"]
+mod leases;
+#[path = "ledger/queues.rs"]
+mod queues;
+#[path = "ledger/restart.rs"]
+mod restart;
+#[path = "ledger/retries.rs"]
+mod retries;
+#[path = "ledger/sending.rs"]
+mod sending;
+#[path = "ledger/sessions.rs"]
+mod sessions;
+#[path = "ledger/store.rs"]
+mod store;
