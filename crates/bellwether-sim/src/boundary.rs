@@ -152,7 +152,13 @@ fn ids(call: &Call) -> Vec<u64> {
 impl Boundary {
     /// Before anything is said.
     pub fn new(bodies: Bodies) -> Self {
-        Self { bodies, said: BTreeSet::new(), first_ms: BTreeMap::new(), audits: BTreeMap::new(), last_audit: None }
+        Self {
+            bodies,
+            said: BTreeSet::new(),
+            first_ms: BTreeMap::new(),
+            audits: BTreeMap::new(),
+            last_audit: None,
+        }
     }
 
     /// The auditor begins a look that consists of so many parts.
@@ -261,8 +267,7 @@ impl Boundary {
     ) {
         let request = &packet.call.request;
         let key = key(request);
-        let durable =
-            is_durable(&request.command) && reply.outcome != Outcome::Session(None);
+        let durable = is_durable(&request.command) && reply.outcome != Outcome::Session(None);
         let mut digest = DefaultHasher::new();
         format!("{:?}", reply.outcome).hash(&mut digest);
         let kept = durable && is_kept(&request.command);
@@ -445,14 +450,7 @@ impl Boundary {
         }
     }
 
-    fn audited(
-        &mut self,
-        bus: &mut Bus,
-        audit: u64,
-        queue: u8,
-        part: Option<Part>,
-        reply: &Reply,
-    ) {
+    fn audited(&mut self, bus: &mut Bus, audit: u64, queue: u8, part: Option<Part>, reply: &Reply) {
         let Some(under_way) = self.audits.get_mut(&audit) else { return };
         let as_of = under_way.as_of;
         under_way.parts_missing -= 1;

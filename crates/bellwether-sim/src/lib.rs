@@ -74,10 +74,7 @@ pub fn run(seed: u64, verbose: bool) -> Outcome {
             Some(("panic".to_owned(), text.unwrap_or_default()))
         }
     };
-    let failure = violation.map(|(invariant, how)| Failure {
-        invariant,
-        how,
-        last: history.last(40),
-    });
+    let failure =
+        violation.map(|(invariant, how)| Failure { invariant, how, last: history.last(40) });
     Outcome { seed, digest: history.digest(), stats: world.bus.stats, failure }
 }

@@ -259,9 +259,8 @@ fn network(dice: &mut Dice) -> NetworkPlan {
 }
 
 fn faults(dice: &mut Dice) -> FaultPlan {
-    let mut maybe = |share: u64, low: u64, high: u64| {
-        dice.percent(share).then(|| dice.between(low, high))
-    };
+    let mut maybe =
+        |share: u64, low: u64, high: u64| dice.percent(share).then(|| dice.between(low, high));
     FaultPlan {
         kill_ms: maybe(60, 4_000, 30_000),
         power_ms: maybe(60, 4_000, 30_000),

@@ -100,10 +100,8 @@ impl Server {
             holder: "the server".into(),
             salt: bus.plan.seed as u32,
         };
-        let shard_options = ShardOptions {
-            memory_bytes_max: 1 << 30,
-            body_cache_bytes_max: disk.body_cache_bytes,
-        };
+        let shard_options =
+            ShardOptions { memory_bytes_max: 1 << 30, body_cache_bytes_max: disk.body_cache_bytes };
         let mut report = file::RecoveryReport::default();
         let disk = Arc::new(self.disk.clone());
         let opened = Shard::open(self.now(bus), &shard_options, |replay| {
@@ -128,8 +126,10 @@ impl Server {
             }
             Err(fault) => {
                 let full = matches!(fault, JournalFault::Full { .. });
-                let unusable =
-                    matches!(fault, JournalFault::Unusable { .. } | JournalFault::Unreadable { .. });
+                let unusable = matches!(
+                    fault,
+                    JournalFault::Unusable { .. } | JournalFault::Unreadable { .. }
+                );
                 let planted =
                     (full && self.is_limited(bus)) || (self.is_planted && (unusable || full));
                 bus.record(What::NotOpened { planted, fault: fault.to_string() });
@@ -358,7 +358,8 @@ impl Server {
                     bus.record(What::Flushed);
                 }
                 let due = self.in_hands.iter().take_while(|(number, _)| *number <= frame.0).count();
-                let due: Vec<_> = self.in_hands.drain(..due).map(|(_, answered)| answered).collect();
+                let due: Vec<_> =
+                    self.in_hands.drain(..due).map(|(_, answered)| answered).collect();
                 for answered in due {
                     self.say(bus, answered);
                 }

@@ -56,7 +56,7 @@ impl Clock {
 fn system_now() -> Now {
     let ms = |id| {
         let time = rustix::time::clock_gettime(id);
-        time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
+        time.tv_sec.cast_unsigned() * 1000 + time.tv_nsec.cast_unsigned() / 1_000_000
     };
     #[cfg(target_os = "linux")]
     let boot = rustix::time::ClockId::Boottime;

@@ -299,13 +299,14 @@ impl Delivery {
         let tokens = vec![self.token];
         let command = Command::RenewLocks { from: self.queue.path.clone(), tokens, lock_ms: None };
         match self.queue.inner.ask(command).await?.outcome {
-            Outcome::Renewed { lock_ms, mut refused } => match refused.pop() {
-                Some((_, refusal)) => Err(refusal.into()),
-                None => {
+            Outcome::Renewed { lock_ms, mut refused } => {
+                if let Some((_, refusal)) = refused.pop() {
+                    Err(refusal.into())
+                } else {
                     self.locked_until = asked_at.plus_ms(lock_ms.into());
                     Ok(())
                 }
-            },
+            }
             other => unreachable_outcome(&other),
         }
     }

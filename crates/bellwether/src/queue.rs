@@ -119,25 +119,13 @@ impl Queue {
             mode: ReceiveMode::PeekLock,
         };
         let reply = self.inner.ask(command).await?;
-        self.deliveries(reply)
+        Ok(self.deliveries(reply))
     }
 
-    pub(crate) fn deliveries(&self, reply: crate::engine::Reply) -> Result<Vec<Delivery>, Error> {
+    pub(crate) fn deliveries(&self, reply: crate::engine::Reply) -> Vec<Delivery> {
         let now = self.inner.clock.now();
-        Ok(self
-            .messages(reply)?
-            .into_iter()
-            .filter_map(|received| Delivery::new(self.clone(), now, received))
-            .collect())
-    }
-
-    fn messages(&self, reply: crate::engine::Reply) -> Result<Vec<Received>, Error> {
-        match reply.outcome {
-            Outcome::Received(views) | Outcome::Peeked(views) => {
-                Ok(read_views(views, reply.contents))
-            }
-            other => unreachable_outcome(&other),
-        }
+        let received = messages(reply).into_iter();
+        received.filter_map(|received| Delivery::new(self.clone(), now, received)).collect()
     }
 
     /// Looks at messages from a number on without touching them: active, locked, deferred and
@@ -145,7 +133,7 @@ impl Queue {
     pub async fn peek(&self, from: SequenceNumber, max: u32) -> Result<Vec<Received>, Error> {
         let command = Command::Peek { from: self.path.clone(), sequence: from, max, session: None };
         let reply = self.inner.ask(command).await?;
-        self.messages(reply)
+        Ok(messages(reply))
     }
 
     /// Sends dead letters again: back to this queue, or to another. Returns how many.
@@ -286,14 +274,14 @@ impl Receive {
     /// The next messages, locked; none if the wait ended.
     pub async fn many(self) -> Result<Vec<Delivery>, Error> {
         let reply = self.queue.inner.ask(self.command()).await?;
-        self.queue.deliveries(reply)
+        Ok(self.queue.deliveries(reply))
     }
 
     /// The next messages, removed the moment they are given out: lost if they are not handled.
     pub async fn and_delete(mut self) -> Result<Vec<Received>, Error> {
         self.mode = ReceiveMode::ReceiveAndDelete;
         let reply = self.queue.inner.ask(self.command()).await?;
-        self.queue.messages(reply)
+        Ok(messages(reply))
     }
 
     fn command(&self) -> Command {
@@ -305,6 +293,13 @@ impl Receive {
             wait_ms: ms(self.wait),
             lock_ms: self.lock.map(|lock| u32::try_from(lock.as_millis()).unwrap_or(u32::MAX)),
         })
+    }
+}
+
+fn messages(reply: crate::engine::Reply) -> Vec<Received> {
+    match reply.outcome {
+        Outcome::Received(views) | Outcome::Peeked(views) => read_views(views, reply.contents),
+        other => unreachable_outcome(&other),
     }
 }
 

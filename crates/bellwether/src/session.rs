@@ -101,7 +101,7 @@ impl Session {
             mode: ReceiveMode::PeekLock,
         };
         let reply = self.queue.inner.ask(command).await?;
-        self.queue.deliveries(reply)
+        Ok(self.queue.deliveries(reply))
     }
 
     /// Starts the hold anew.

@@ -32,7 +32,7 @@ impl Ledger {
             return Ok(None);
         }
         if let Some(kept) = member.kept.get(&request.number).cloned() {
-            return Ok(Some(self.as_answered(kept)));
+            return Ok(Some(self.as_answered(now, kept)));
         }
         // A copy that was long on its way: its outcome is forgotten and must not happen twice.
         if request.number < member.heard_below {
@@ -52,8 +52,14 @@ impl Ledger {
         Ok(None)
     }
 
-    fn as_answered(&self, kept: KeptOutcome) -> Outcome {
+    /// What was handed out is told again only while it stands: somebody else may have it by now.
+    fn as_answered(&self, now: Now, kept: KeptOutcome) -> Outcome {
         match kept {
+            KeptOutcome::Plain(Outcome::Session(Some(hold))) => {
+                let stands =
+                    self.queues.values().any(|queue| queue.held_lane(now, &hold.token).is_ok());
+                Outcome::Session(stands.then_some(hold))
+            }
             KeptOutcome::Plain(outcome) => outcome,
             KeptOutcome::Deliveries { queue, part, tokens } => Outcome::Received(
                 tokens
@@ -131,8 +137,9 @@ impl Outcome {
 }
 
 impl Command {
-    /// Whether the command may be answered from memory alone, and so never needs a number.
-    pub fn is_read_only(&self) -> bool {
+    /// Whether the command leaves nothing in the journal: it reads, or renews what only memory
+    /// knows. So it never needs a number, and a full disk is no reason to refuse it.
+    pub fn writes_nothing(&self) -> bool {
         matches!(
             self,
             Self::DescribeQueue { .. }
@@ -144,6 +151,9 @@ impl Command {
                 | Self::DescribeLease { .. }
                 | Self::WatchLease { .. }
                 | Self::ListLeases { .. }
+                | Self::Heartbeat { .. }
+                | Self::RenewSession { .. }
+                | Self::RenewLocks { lock_ms: None, .. }
         )
     }
 }

@@ -74,7 +74,8 @@ impl Invariant for Check {
             What::HoldRefused { hold, applied_ms }
             | What::HoldRenewed { hold, ok: false, applied_ms } => {
                 let current = self.current(*hold).copied();
-                if let Some(current) = current.filter(|c| !c.closing && *applied_ms < c.until_min_ms)
+                if let Some(current) =
+                    current.filter(|c| !c.closing && *applied_ms < c.until_min_ms)
                 {
                     return Err(format!(
                         "{hold:?} was called lost at {applied_ms} ms and holds until {} ms",

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Invariant;
 use super::fates::Fates;
-use crate::history::{Body, Delivery, Hold, How, Record, What};
+use crate::history::{Delivery, Hold, How, Record, What};
 use crate::plan::Plan;
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Check {
     }
 
     fn deliver(&mut self, record: &Record, delivery: &Delivery, hold: Hold) -> Result<(), String> {
-        let Body::Of(id) = delivery.body else { return Ok(()) };
+        let Some(id) = self.fates.id_of(delivery.token) else { return Ok(()) };
         if self.aside.contains(&id) {
             return Ok(());
         }
@@ -45,9 +45,9 @@ impl Check {
         let Some(sent) = self.sent.get_mut(&(hold.queue, hold.session)) else { return Ok(()) };
         let fates = &self.fates.by_id;
         sent.retain(|_, id| !fates[id].may_be_gone(record));
-        let earlier = sent.range(..delivery.token.spot.sequence).find(|(_, id)| {
-            !self.aside.contains(id) && self.under.get(id) != Some(&hold)
-        });
+        let earlier = sent
+            .range(..delivery.token.spot.sequence)
+            .find(|(_, id)| !self.aside.contains(id) && self.under.get(id) != Some(&hold));
         match earlier {
             Some((sequence, earlier)) => Err(format!(
                 "{:?} (message {id}) was handed out before {sequence} (message {earlier})",
@@ -66,7 +66,9 @@ impl Invariant for Check {
     fn see(&mut self, record: &Record) -> Result<(), String> {
         self.fates.see(record);
         match &record.what {
-            What::Sent { queue, ids, sequences, session: Some(session), scheduled: false, .. } => {
+            What::Sent {
+                queue, ids, sequences, session: Some(session), scheduled: false, ..
+            } => {
                 let sent = self.sent.entry((*queue, *session)).or_default();
                 let new = sequences.iter().zip(ids).filter(|(sequence, _)| **sequence != 0);
                 sent.extend(new.map(|(sequence, id)| (*sequence, *id)));

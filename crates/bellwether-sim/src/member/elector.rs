@@ -153,11 +153,15 @@ impl Elector {
             wait_ms,
             priority: 0,
         });
-        let patience = Patience {
-            resend_ms: self.plan.ttl_ms / 2,
-            give_up_ms: wait_ms + self.plan.ttl_ms,
-        };
-        shell.ask(bus, Who::Acquire { elector: self.index, attempt }, command, Vec::new(), patience);
+        let patience =
+            Patience { resend_ms: self.plan.ttl_ms / 2, give_up_ms: wait_ms + self.plan.ttl_ms };
+        shell.ask(
+            bus,
+            Who::Acquire { elector: self.index, attempt },
+            command,
+            Vec::new(),
+            patience,
+        );
     }
 
     /// Most renewals are heartbeats of the whole member; some name the lease by its id.
@@ -177,18 +181,11 @@ impl Elector {
         self.renews = false;
         let command =
             Command::ReleaseLease { lease: lease_name(self.election), id, successor: None };
-        let patience =
-            Patience { resend_ms: self.plan.ttl_ms / 3, give_up_ms: self.plan.ttl_ms };
+        let patience = Patience { resend_ms: self.plan.ttl_ms / 3, give_up_ms: self.plan.ttl_ms };
         shell.ask(bus, Who::Release { elector: self.index }, command, Vec::new(), patience);
     }
 
-    pub(super) fn hear(
-        &mut self,
-        shell: &mut Shell,
-        bus: &mut Bus,
-        who: Who,
-        heard: &Heard,
-    ) {
+    pub(super) fn hear(&mut self, shell: &mut Shell, bus: &mut Bus, who: Who, heard: &Heard) {
         let event = match (who, heard) {
             (Who::Acquire { attempt, .. }, Heard::Yes(reply)) => match reply.outcome {
                 Outcome::Granted { term, .. } => {
@@ -243,11 +240,8 @@ impl Elector {
         let term = self.candidacy.term();
         let lost = term.is_some_and(|term| beat.lost.contains(&(name.clone(), term)));
         if let Some(attempt) = attempt {
-            let event = if lost {
-                CandidacyEvent::RenewRefused { attempt }
-            } else {
-                self.renewed(attempt)
-            };
+            let event =
+                if lost { CandidacyEvent::RenewRefused { attempt } } else { self.renewed(attempt) };
             self.step(shell, bus, event);
         }
         let asked = beat.step_down.iter().find(|(lease, _)| *lease == name);

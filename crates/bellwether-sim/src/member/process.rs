@@ -44,7 +44,8 @@ impl Process {
             .enumerate()
             .map(|(index, queue)| Pump::new(&mut shell, bus, index, *queue))
             .collect();
-        let sessions = (0..).zip(&plan.sessions).map(|(i, q)| SessionConsumer::new(i, *q)).collect();
+        let sessions =
+            (0..).zip(&plan.sessions).map(|(i, q)| SessionConsumer::new(i, *q)).collect();
         let producers = (0..).zip(&plan.sends).map(|(i, q)| Producer::new(bus, i, *q)).collect();
         let mut process = Self { shell, ttl_ms: plan.ttl_ms, electors, pumps, sessions, producers };
         process.join(bus);
@@ -151,7 +152,9 @@ impl Process {
             Who::Join => self.joined(bus, heard),
             Who::Create | Who::Nobody => {}
             Who::Presence | Who::Beat { .. } => self.beaten(bus, who, heard),
-            Who::Renew { elector, .. } | Who::Acquire { elector, .. } | Who::Release { elector } => {
+            Who::Renew { elector, .. }
+            | Who::Acquire { elector, .. }
+            | Who::Release { elector } => {
                 self.electors[elector].hear(shell, bus, who, heard);
             }
             Who::Receive { pump, .. }

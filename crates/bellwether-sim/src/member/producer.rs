@@ -108,8 +108,7 @@ impl Producer {
         let sequence = self.scheduled.remove(0);
         self.is_scheduled = false;
         self.tries = 0;
-        let command =
-            Command::Cancel { queue: queue_name(self.queue), sequences: vec![sequence] };
+        let command = Command::Cancel { queue: queue_name(self.queue), sequences: vec![sequence] };
         self.ask(shell, bus, command, Vec::new());
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bellwether::engine::Reply;
 use bellwether_core::command::{
     Command, Disposition, NewContent, Receive, ReceiveMode, Settlement,
 };
@@ -29,6 +30,8 @@ pub(super) struct Pump {
     /// Requests of settlements that were not answered.
     settling: BTreeMap<LockToken, u64>,
     running: BTreeSet<LockToken>,
+    /// Deliveries whose body could not be read: their handlers fail.
+    unreadable: BTreeSet<LockToken>,
     /// Deliveries that were deferred, if that succeeds.
     deferring: BTreeSet<LockToken>,
     deferred: Vec<SequenceNumber>,
@@ -48,7 +51,11 @@ impl Pump {
             wait_ms: dice.pick(&[0, 1_000, 20_000, 60_000]),
             renew_max_ms: dice.pick(&[0, lock_ms, 10 * lock_ms]),
             auto_settle: true,
-            retry: Retry { base_ms: dice.pick(&[0, 100, 1_000]), max_ms: 8_000, ..Retry::default() },
+            retry: Retry {
+                base_ms: dice.pick(&[0, 100, 1_000]),
+                max_ms: 8_000,
+                ..Retry::default()
+            },
             stop_grace_ms: 2_000,
             seed: dice.bits(),
         };
@@ -60,6 +67,7 @@ impl Pump {
             receive: None,
             settling: BTreeMap::new(),
             running: BTreeSet::new(),
+            unreadable: BTreeSet::new(),
             deferring: BTreeSet::new(),
             deferred: Vec::new(),
             old_tokens: Vec::new(),
@@ -106,8 +114,7 @@ impl Pump {
                     lock_ms: None,
                 });
                 let who = Who::Receive { pump: self.index, attempt };
-                let patience =
-                    Patience { resend_ms: wait_ms + 1_500, give_up_ms: wait_ms + 4_000 };
+                let patience = Patience { resend_ms: wait_ms + 1_500, give_up_ms: wait_ms + 4_000 };
                 let tag = shell.ask(bus, who, command, Vec::new(), patience);
                 self.receive = Some((attempt, tag));
             }
@@ -194,6 +201,7 @@ impl Pump {
                     Heard::Yes(reply) => {
                         let Outcome::Received(views) = &reply.outcome else { return };
                         let deliveries = views.iter().filter_map(arrival).collect();
+                        self.unreadable.extend(unreadable(reply));
                         FlowEvent::Received { attempt, deliveries }
                     }
                     _ => FlowEvent::ReceiveFailed { attempt },
@@ -244,6 +252,9 @@ impl Pump {
         if !self.running.remove(&token) {
             return;
         }
+        if self.unreadable.remove(&token) {
+            return self.step(shell, bus, FlowEvent::HandlerFailed { token });
+        }
         let chance = if bus.healed { 0 } else { shell.dice.below(100) };
         let verdict = match chance {
             0..70 => Verdict::Complete,
@@ -275,10 +286,12 @@ impl Pump {
     fn fetched(&mut self, shell: &mut Shell, bus: &mut Bus, heard: &Heard) {
         let Heard::Yes(reply) = heard else { return };
         let Outcome::Received(views) = &reply.outcome else { return };
+        let bad: BTreeSet<LockToken> = unreadable(reply).collect();
         for token in views.iter().filter_map(MessageView::token) {
             let disposition = match shell.dice.below(10) {
                 0 => Disposition::Abandon { delay_ms: None },
                 1 => Disposition::Release,
+                _ if bad.contains(&token) => Disposition::Release,
                 _ => Disposition::Complete,
             };
             let command = Command::Settle {
@@ -331,6 +344,20 @@ impl Pump {
         let patience = Patience { resend_ms: 5_000, give_up_ms: 1_000 };
         shell.ask(bus, Who::Nobody, command, Vec::new(), patience);
     }
+}
+
+/// Deliveries of an answer whose contents could not be read.
+pub(super) fn unreadable(reply: &Reply) -> impl Iterator<Item = LockToken> + '_ {
+    let views = match &reply.outcome {
+        Outcome::Received(views) => views.as_slice(),
+        _ => &[],
+    };
+    let mut contents = reply.contents.iter();
+    views.iter().filter_map(move |view| {
+        let count = view.contents().count();
+        let bad = contents.by_ref().take(count).filter(|content| content.is_err()).count() > 0;
+        view.token().filter(|_| bad)
+    })
 }
 
 fn arrival(view: &MessageView) -> Option<Arrival> {

@@ -9,6 +9,7 @@ use bellwether_core::name::{LockToken, QueuePath, SessionToken};
 use bellwether_core::outcome::Outcome;
 use bytes::Bytes;
 
+use super::pump::unreadable;
 use super::shell::{Heard, Patience, Shell, Timer, Who};
 use crate::boundary::{queue_name, session_name};
 use crate::bus::Bus;
@@ -38,6 +39,8 @@ pub(super) struct SessionConsumer {
     /// Holds that were given up or lost.
     old: Vec<SessionToken>,
     in_hand: Vec<LockToken>,
+    /// Of these, those whose body could not be read.
+    unreadable: Vec<LockToken>,
     left: u64,
 }
 
@@ -53,6 +56,7 @@ impl SessionConsumer {
             token: None,
             old: Vec::new(),
             in_hand: Vec::new(),
+            unreadable: Vec::new(),
             left: 0,
         }
     }
@@ -161,6 +165,7 @@ impl SessionConsumer {
             .map(|token| {
                 let chance = if bus.healed { 0 } else { shell.dice.below(100) };
                 let disposition = match chance {
+                    _ if self.unreadable.contains(&token) => Disposition::Release,
                     0..80 => Disposition::Complete,
                     80..88 => {
                         let delay_ms = shell.dice.percent(50).then(|| shell.dice.below(1_500));
@@ -199,6 +204,7 @@ impl SessionConsumer {
             (Turn::Receiving, Heard::Yes(reply)) => {
                 let Outcome::Received(views) = &reply.outcome else { return };
                 self.in_hand = views.iter().filter_map(MessageView::token).collect();
+                self.unreadable = unreadable(reply).collect();
                 self.left = self.left.saturating_sub(1);
                 if self.in_hand.is_empty() {
                     return self.go_on(shell);

@@ -202,7 +202,12 @@ impl Shell {
     }
 
     /// The time for an answer is over. Kept for another try if `park`.
-    pub(super) fn give_up(&mut self, bus: &mut Bus, tag: u64, park: fn(Who) -> bool) -> Option<Who> {
+    pub(super) fn give_up(
+        &mut self,
+        bus: &mut Bus,
+        tag: u64,
+        park: fn(Who) -> bool,
+    ) -> Option<Who> {
         let open = self.open.get_mut(&tag).filter(|open| !open.parked)?;
         let who = open.who;
         open.parked = park(who);

@@ -23,7 +23,7 @@ pub async fn a_locked_message_is_not_delivered_twice(fixture: &Fixture) {
     nothing(&queue).await;
     let other = fixture.bellwether().another_member().await.unwrap();
     nothing(&other.queue("orders").unwrap()).await;
-    fixture.advance(LOCK - ms(500)).await;
+    fixture.advance(LOCK.checked_sub(ms(500)).unwrap()).await;
     nothing(&queue).await;
     delivery.complete().await.unwrap();
 }
@@ -127,7 +127,7 @@ pub async fn lock_expiry_redelivers_with_a_higher_number(fixture: &Fixture) {
         assert!(last < Some(delivery.token().number), "the number does not grow");
         last = Some(delivery.token().number);
         delivery.keep();
-        fixture.advance(LOCK - ms(500)).await;
+        fixture.advance(LOCK.checked_sub(ms(500)).unwrap()).await;
         nothing(&queue).await;
         fixture.advance(ms(500)).await;
     }
@@ -141,7 +141,7 @@ pub async fn renewing_keeps_the_lock(fixture: &Fixture) {
     queue.send("one").await.unwrap();
     let mut delivery = next(&queue).await;
     for _ in 0..3 {
-        fixture.advance(LOCK - ms(500)).await;
+        fixture.advance(LOCK.checked_sub(ms(500)).unwrap()).await;
         delivery.renew().await.unwrap();
         let left = fixture.now().boot.ms_until(delivery.locked_until());
         assert!((1_000..=u64::from(LOCK_MS)).contains(&left), "{left} ms are left");

@@ -248,7 +248,9 @@ macro_rules! conformance_tests {
         mod $group {$(
             #[test]
             fn $case() {
-                $crate::conformance::run(super::$fixture(), $crate::conformance::$group::$case);
+                $crate::conformance::run(Box::pin(super::$fixture()), |fixture| {
+                    Box::pin($crate::conformance::$group::$case(fixture))
+                });
             }
         )*}
     };

@@ -21,6 +21,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
 
+use std::pin::Pin;
 use std::time::Duration;
 
 pub mod dead_letter;
@@ -50,19 +51,22 @@ pub use fixture::{Fixture, Opening, Store};
 /// No case takes longer by far; one that does waits for something that will never come.
 const CASE_SECONDS_MAX: u64 = 120;
 
+/// What a case is at work.
+pub type Running<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
 /// Runs one case on a fresh fixture. Called by [`conformance_tests!`](crate::conformance_tests).
-pub fn run<F: Future<Output = Fixture>>(fixture: F, case: impl AsyncFnOnce(&Fixture)) {
+pub fn run(fixture: Running<'_, Fixture>, case: for<'a> fn(&'a Fixture) -> Running<'a, ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .expect("a runtime for the case");
+    let whole = async {
+        let fixture = fixture.await;
+        case(&fixture).await;
+        fixture.close().await;
+    };
     runtime.block_on(async {
-        let whole = async {
-            let fixture = fixture.await;
-            case(&fixture).await;
-            fixture.close().await;
-        };
         let limit = Duration::from_secs(CASE_SECONDS_MAX);
         assert!(
             tokio::time::timeout(limit, whole).await.is_ok(),

@@ -85,7 +85,7 @@ impl<'a> World<'a> {
             let join = join_command(MemberId(id), std::time::Duration::from_secs(10_000_000));
             world.ask(nobodys(join), Vec::new()).await;
         }
-        for create in world.create_queues() {
+        for create in World::create_queues() {
             world.ask(nobodys(create), Vec::new()).await;
         }
         world

@@ -169,11 +169,11 @@ pub async fn locks_are_kept_for_a_whole_duration(fixture: &Fixture) {
     let settled = next(&queue).await.keep();
     let forgotten = next(&queue).await.keep();
     for round in 0..2 {
-        fixture.advance(LOCK - ms(500)).await;
+        fixture.advance(LOCK.checked_sub(ms(500)).unwrap()).await;
         queue = orders(&again(fixture, round).await);
         nothing(&queue).await;
     }
-    fixture.advance(LOCK - ms(500)).await;
+    fixture.advance(LOCK.checked_sub(ms(500)).unwrap()).await;
     nothing(&queue).await;
     settle(&queue, settled, Disposition::Complete).await.unwrap();
     fixture.advance(ms(500)).await;
@@ -230,7 +230,7 @@ pub async fn sessions_are_kept(fixture: &Fixture) {
     // The handle's goodbye must not reach the store: this holder dies with it.
     std::mem::forget(session);
     for round in 0..2 {
-        fixture.advance(LOCK - ms(500)).await;
+        fixture.advance(LOCK.checked_sub(ms(500)).unwrap()).await;
         let queue = orders(&again(fixture, round).await);
         let refused = refusal(queue.accept_session().named("s").await);
         assert_eq!(refused, Refusal::SessionLocked(hold.session.clone()), "round {round}");

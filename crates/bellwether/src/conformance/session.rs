@@ -190,7 +190,7 @@ pub async fn renewing_keeps_the_session(fixture: &Fixture) {
     assert_eq!(session.lock_duration(), LOCK);
     let delivery = next(&session).await;
     for _ in 0..3 {
-        fixture.advance(LOCK - ms(500)).await;
+        fixture.advance(LOCK.checked_sub(ms(500)).unwrap()).await;
         session.renew().await.unwrap();
     }
     delivery.complete().await.unwrap();
@@ -261,7 +261,8 @@ pub async fn a_session_keeps_its_state(fixture: &Fixture) {
     let queue = of_sessions(fixture).await;
     let session = accept(&queue, "a").await;
     assert_eq!(session.state().await.unwrap(), None);
-    for state in [&b"first"[..], b"", &[0xff; 100_000]] {
+    let long = vec![0xff; 100_000];
+    for state in [&b"first"[..], b"", &long] {
         session.set_state(Some(Bytes::copy_from_slice(state))).await.unwrap();
         assert_eq!(session.state().await.unwrap().as_deref(), Some(state));
     }

@@ -60,10 +60,8 @@ impl Fixture {
 
 /// What must come, however long it really takes.
 pub(super) async fn at_last<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(AT_LAST, future).await {
-        Ok(value) => value,
-        Err(_) => panic!("{what}: nothing came"),
-    }
+    let came = tokio::time::timeout(AT_LAST, future).await;
+    came.unwrap_or_else(|late| panic!("{what}: nothing came, {late}"))
 }
 
 /// The next message, which must be there or on its way.

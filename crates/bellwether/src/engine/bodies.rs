@@ -88,12 +88,11 @@ impl Bodies {
         let from = place.offset - CHECKSUM_BYTES;
         let wanted = place.len + CHECKSUM_BYTES;
         let found = self.windows.iter().position(|window| window.covers(place.unit, from, wanted));
-        let index = match found {
-            Some(index) => index,
-            None => {
-                self.read_window(place.unit, from, wanted, journal)?;
-                self.windows.len() - 1
-            }
+        let index = if let Some(index) = found {
+            index
+        } else {
+            self.read_window(place.unit, from, wanted, journal)?;
+            self.windows.len() - 1
         };
         let window = &self.windows[index];
         let start = (from - window.offset) as usize;

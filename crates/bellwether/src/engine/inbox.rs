@@ -71,7 +71,7 @@ impl Undo {
         let Ok(Reply { outcome, .. }) = answer else { return None };
         let (member, command) = match (self, outcome) {
             (Self::Receive(member, from), Outcome::Received(views)) if !views.is_empty() => {
-                let tokens = views.iter().filter_map(|view| view.token());
+                let tokens = views.iter().filter_map(bellwether_core::message::MessageView::token);
                 let settlements = tokens
                     .map(|token| Settlement {
                         token,

@@ -3,11 +3,13 @@
 //! While one batch is being flushed the next is applied. A caller who is alone is not handed
 //! around: the writer flushes for it itself.
 
+mod jobs;
+
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -20,7 +22,8 @@ use super::shard::{Answered, Shard, ShardOptions};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::journal::file::{FileJournal, FileOptions, RealDisk};
-use crate::journal::{Flush, Job, Journal, JournalFault};
+use crate::journal::{Flush, Journal, JournalFault};
+use jobs::Jobs;
 
 /// How long a flush waits for those who were in the last one: about half a flush.
 const COMPANY_WAIT: Duration = Duration::from_micros(100);
@@ -127,17 +130,16 @@ impl Writer {
 
     fn run(mut self) {
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| self.serve()));
-        let (error, closed) = match outcome {
-            Ok(closed) => (Error::Closed, Some(closed)),
+        let (error, closed) = if let Ok(closed) = outcome {
+            (Error::Closed, Some(closed))
+        } else {
             // A panic in the rules is a broken invariant: nothing more is answered in this life.
-            Err(_) => {
-                let fault = JournalFault::Broken {
-                    what: "the writer".into(),
-                    cause: "an invariant of the rules was broken; see the panic message".into(),
-                };
-                self.shard.fail(fault.clone());
-                (Error::Fault(fault), None)
-            }
+            let fault = JournalFault::Broken {
+                what: "the writer".into(),
+                cause: "an invariant of the rules was broken; see the panic message".into(),
+            };
+            self.shard.fail(fault.clone());
+            (Error::Fault(fault), None)
         };
         for item in self.inbox.close(error.clone()) {
             if let Item::Call(_, _, asker) = item {
@@ -246,7 +248,8 @@ impl Writer {
 
     fn hand_out_jobs(&mut self) {
         if self.shard.is_short_of_space() {
-            let now = self.clock.now().boot;
+            // The disk is real, also where time is not.
+            let now = Clock::System.now().boot;
             if now < self.next_full_retry {
                 return;
             }
@@ -389,44 +392,4 @@ impl FlusherShared {
 #[allow(clippy::disallowed_methods, reason = "a pause, not a rule")]
 fn stopwatch() -> std::time::Instant {
     std::time::Instant::now()
-}
-
-/// Does long work beside the writer.
-struct Jobs {
-    queue: mpsc::Sender<Box<dyn Job>>,
-    stopped: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
-}
-
-impl Jobs {
-    fn start(inbox: Arc<Inbox>) -> Self {
-        let (queue, jobs) = mpsc::channel::<Box<dyn Job>>();
-        let stopped = Arc::new(AtomicBool::new(false));
-        let of_thread = Arc::clone(&stopped);
-        let thread = std::thread::Builder::new()
-            .name("bellwether-jobs".into())
-            .spawn(move || {
-                for job in jobs {
-                    if of_thread.load(Ordering::Acquire) {
-                        return;
-                    }
-                    inbox.push(Item::JobDone(job.run()));
-                }
-            })
-            .expect("a thread for long work");
-        Self { queue, stopped, thread }
-    }
-
-    fn give(&self, job: Box<dyn Job>) {
-        // The thread ends only when this sender is gone.
-        let _ = self.queue.send(job);
-    }
-
-    /// Waits for the work under way and does no more. What is left undone is as after a crash.
-    fn stop(self) {
-        self.stopped.store(true, Ordering::Release);
-        drop(self.queue);
-        // A job that panicked has nobody left to tell.
-        let _ = self.thread.join();
-    }
 }

@@ -216,7 +216,7 @@ impl<R> Shard<R> {
         if bytes > 0 && self.payload.len() + bytes > self.frame_bytes_target() {
             self.seal();
         }
-        if self.stalled && !call.request.command.is_read_only() {
+        if self.stalled && !call.request.command.writes_nothing() {
             return Err(Refusal::DiskFull);
         }
         Ok(())
@@ -331,7 +331,9 @@ impl<R> Shard<R> {
         match outcome {
             Outcome::Received(views) | Outcome::Peeked(views) => {
                 contents.reserve(views.len());
-                for (id, place) in views.iter().flat_map(|view| view.contents()) {
+                for (id, place) in
+                    views.iter().flat_map(bellwether_core::message::MessageView::contents)
+                {
                     contents.push(self.bodies.get(id, place, journal));
                 }
             }

@@ -1,6 +1,7 @@
 //! The program that is killed: it works on a store and says every fact, one a line, when it is
 //! acknowledged and not before. `try` lines say what is about to be asked.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -54,6 +55,8 @@ pub(crate) fn start(folder: &str, life: u32) -> Child {
 #[ignore = "the child that is killed, not a test"]
 fn child() {
     let (Ok(folder), Ok(life)) = (std::env::var(FOLDER), std::env::var(LIFE)) else { return };
+    // The harness has begun a line of its own.
+    println!();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let bellwether = open(&folder).open().await.unwrap();
@@ -69,7 +72,7 @@ fn child() {
         }
         tasks.spawn(session_worker(sessions, life.clone()));
         tasks.spawn(leader(bellwether.clone(), life.parse().unwrap()));
-        while let Some(ended) = tasks.join_next().await {
+        if let Some(ended) = tasks.join_next().await {
             let error = ended.unwrap().unwrap_err();
             panic!("a task ended: {error}");
         }
@@ -90,7 +93,7 @@ pub(crate) fn body_of(id: &str) -> String {
     let words = 1 + chance.below(200);
     let mut body = id.to_owned();
     for _ in 0..words {
-        body.push_str(&format!(" {:016x}", chance.bits()));
+        write!(body, " {:016x}", chance.bits()).unwrap();
     }
     body
 }
@@ -98,8 +101,7 @@ pub(crate) fn body_of(id: &str) -> String {
 async fn sender(queue: Queue, name: String) -> Result<(), Error> {
     let mut chance = Chance::new(name.bytes().map(u64::from).sum());
     for n in 0.. {
-        let ids: Vec<String> =
-            (0..1 + chance.below(4)).map(|i| format!("{name}-{n}-{i}")).collect();
+        let ids: Vec<String> = (0..=chance.below(4)).map(|i| format!("{name}-{n}-{i}")).collect();
         say(&format!("try send {}", ids.join(" ")));
         let messages = ids.iter().map(|id| Message::new(body_of(id)).id(id.clone()));
         let sent = queue.send_batch(messages).await?;

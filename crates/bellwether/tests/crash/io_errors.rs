@@ -8,7 +8,7 @@ use bellwether::Error;
 use bellwether::core::command::{
     Acquire, Command, Disposition, LeaseKind, NewContent, Receive, ReceiveMode, Request, Settlement,
 };
-use bellwether::core::message::NewMessage;
+use bellwether::core::message::{MessageView, NewMessage};
 use bellwether::core::name::{
     LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName, QueuePath, RequestNumber,
     SequenceNumber, Ticket,
@@ -175,9 +175,7 @@ impl Driver {
             lock_ms: None,
         };
         match self.ask(Command::Receive(receive), Vec::new()) {
-            Some(Outcome::Received(views)) => {
-                views.iter().filter_map(|view| view.token()).collect()
-            }
+            Some(Outcome::Received(views)) => views.iter().filter_map(MessageView::token).collect(),
             _ => Vec::new(),
         }
     }
@@ -280,6 +278,9 @@ fn assert_kept(disk: &SimDisk, told: &Told, now: Now, what: &str) {
         assert!(found.is_none_or(|found| found == body), "{what}: {sequence} has other bytes");
     }
     driver.told.term = told.term;
+    // What was not released is honoured for its whole time, then it is free.
+    driver.now = driver.now.plus_ms(60_000);
+    driver.shard.tick(driver.now);
     driver.lead(1_000);
     assert!(driver.told.term > told.term, "{what}: no new term");
     let last = main.keys().chain(dead.keys()).chain(told.sent.keys()).max().copied();

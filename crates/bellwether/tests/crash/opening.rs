@@ -42,7 +42,8 @@ fn a_second_process_is_refused_while_the_first_lives() {
     for life in 0..3 {
         let mut child = child::start(&folder.path, life);
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        lines.by_ref().find(|line| line.as_ref().is_ok_and(|line| line == "fact open")).unwrap();
+        let opened = lines.by_ref().find(|line| line.as_ref().is_ok_and(|l| l == "fact open"));
+        assert!(opened.is_some(), "the child did not open its store");
         let drain = std::thread::spawn(move || lines.map_while(Result::ok).count());
         for _ in 0..3 {
             let refused = runtime.block_on(child::open(&folder.path).open()).unwrap_err();

@@ -4,3 +4,4 @@
 
 mod file;
 mod memory;
+mod own_clock;

@@ -90,6 +90,10 @@ impl Naive {
 
     pub fn answered(&self, kept: &Kept) -> Outcome {
         match kept {
+            Kept::Plain(Outcome::Session(Some(hold))) => {
+                let stands = (0..self.queues.len()).any(|q| self.held(q, &hold.token).is_ok());
+                Outcome::Session(stands.then(|| hold.clone()))
+            }
             Kept::Plain(outcome) => outcome.clone(),
             Kept::Deliveries { queue, dead, tokens } => {
                 let still = tokens.iter().filter_map(|token| {

@@ -38,7 +38,7 @@ impl Known {
                 Command::Receive(Receive { from, .. }) | Command::ReceiveDeferred { from, .. },
                 Outcome::Received(views),
             ) => {
-                let tokens = views.iter().filter_map(|view| view.token());
+                let tokens = views.iter().filter_map(bellwether_core::message::MessageView::token);
                 self.tokens.extend(tokens.map(|token| (from.clone(), token)));
             }
             (_, Outcome::Session(Some(hold))) => self.holds.push(hold.token.clone()),
@@ -62,7 +62,7 @@ fn forget_old<T>(list: &mut Vec<T>) {
 }
 
 impl World<'_> {
-    pub(super) fn create_queues(&self) -> [Command; 2] {
+    pub(super) fn create_queues() -> [Command; 2] {
         QUEUES.map(|name| {
             let settings = QueueSettings {
                 lock_ms: 700,
@@ -176,7 +176,7 @@ impl World<'_> {
     fn send(&mut self, contents: &mut Vec<Bytes>) -> Command {
         let queue = self.queue();
         let mut messages = Vec::new();
-        for _ in 0..1 + self.chance.below(3) {
+        for _ in 0..=self.chance.below(3) {
             let id = self.chance.below(20).to_string();
             let body = vec![b'x'; self.chance.below(300) as usize];
             let message = Message::new(body).id(id.clone()).property("n", self.chance.below(9));

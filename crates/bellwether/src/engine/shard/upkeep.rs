@@ -1,6 +1,8 @@
 //! What a shard does between batches: snapshots in slices, carrying contents forward out of old
 //! units, giving units back. Each step is short, so that callers do not notice.
 
+use std::collections::BTreeSet;
+
 use bellwether_core::change::Change;
 use bellwether_core::codec::{self, Reader};
 use bellwether_core::content::{ContentId, Place};
@@ -24,6 +26,9 @@ const RECLAIM_EVERY_FRAMES: u64 = 64;
 pub(super) struct Upkeep {
     snapshot: Option<SnapshotCursor>,
     carry: Option<Carry>,
+    /// Units that could not be read in this life. A bad old sector must not end the service of
+    /// everything else; whoever receives what lies there is told.
+    unreadable: BTreeSet<u64>,
     /// Contents were carried forward in this frame: their old places are given up only when it
     /// is durable.
     carried_in: u64,
@@ -98,16 +103,16 @@ impl<R> Shard<R> {
         let Some(journal) = self.journal.as_mut() else { return Ok(false) };
         let ledger = &self.ledger;
         if self.upkeep.carry.is_none() {
-            let unit = journal.sparse_unit(&|unit| ledger.live_bytes(unit));
+            let unreadable = &self.upkeep.unreadable;
+            let unit = journal.sparse_unit(&|unit| {
+                if unreadable.contains(&unit) { 0 } else { ledger.live_bytes(unit) }
+            });
             self.upkeep.carry = unit.map(|unit| Carry { unit, offset: 0 });
         }
         let Some(carry) = self.upkeep.carry.as_mut() else { return Ok(false) };
         let mut live: Vec<(ContentId, Bytes)> = Vec::new();
-        let next = journal.scan(
-            carry.unit,
-            carry.offset,
-            CARRY_BYTES.min(target),
-            &mut |at, payload| {
+        let scanned =
+            journal.scan(carry.unit, carry.offset, CARRY_BYTES.min(target), &mut |at, payload| {
                 each_content(payload, |id, offset, body| {
                     let offset = at.payload_offset + offset;
                     let place = Place { unit: at.unit, offset, len: body.len() as u32 };
@@ -115,11 +120,15 @@ impl<R> Shard<R> {
                         live.push((id, Bytes::copy_from_slice(body)));
                     }
                 });
-            },
-        )?;
-        match next {
-            Some(offset) => carry.offset = offset,
-            None => self.upkeep.carry = None,
+            });
+        match scanned {
+            Ok(Some(offset)) => carry.offset = offset,
+            Ok(None) => self.upkeep.carry = None,
+            Err(JournalFault::Unreadable { .. }) => {
+                self.upkeep.unreadable.insert(carry.unit);
+                self.upkeep.carry = None;
+            }
+            Err(fault) => return Err(fault),
         }
         for (id, body) in live {
             if self.payload.len() + body.len() > target {

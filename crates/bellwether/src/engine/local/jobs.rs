@@ -1,0 +1,52 @@
+//! A hand for long work beside the writer.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use crate::engine::inbox::{Inbox, Item};
+use crate::journal::Job;
+
+/// See the module.
+pub(super) struct Jobs {
+    queue: Option<mpsc::Sender<Box<dyn Job>>>,
+    stopped: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Jobs {
+    pub(super) fn start(inbox: Arc<Inbox>) -> Self {
+        let (queue, jobs) = mpsc::channel::<Box<dyn Job>>();
+        let stopped = Arc::new(AtomicBool::new(false));
+        let of_thread = Arc::clone(&stopped);
+        let thread = std::thread::Builder::new()
+            .name("bellwether-jobs".into())
+            .spawn(move || {
+                for job in jobs {
+                    if of_thread.load(Ordering::Acquire) {
+                        return;
+                    }
+                    inbox.push(Item::JobDone(job.run()));
+                }
+            })
+            .expect("a thread for long work");
+        Self { queue: Some(queue), stopped, thread: Some(thread) }
+    }
+
+    pub(super) fn give(&self, job: Box<dyn Job>) {
+        if let Some(queue) = &self.queue {
+            // The thread ends only when this sender is gone.
+            let _ = queue.send(job);
+        }
+    }
+
+    /// Waits for the work under way and does no more. What is left undone is as after a crash.
+    pub(super) fn stop(&mut self) {
+        self.stopped.store(true, Ordering::Release);
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            // A job that panicked has nobody left to tell.
+            let _ = thread.join();
+        }
+    }
+}
