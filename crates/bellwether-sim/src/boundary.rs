@@ -316,6 +316,7 @@ impl Boundary {
             (Command::AcceptSession { queue, .. }, Outcome::Session(Some(held))) => {
                 bus.stats.holds += 1;
                 let (hold, lock_ms) = (hold(queue, &held.token), held.lock_ms.into());
+                bus.probes.retain(|_, probe| *probe != (hold.queue, Some(hold.session)));
                 bus.record(What::Held { hold, key, lock_ms, applied_ms });
             }
             (Command::RenewSession { queue, token }, _) => {
@@ -423,6 +424,9 @@ impl Boundary {
                 (lock.until.0 - u64::from(lock.lock_ms)).wrapping_add(boot_zero_ms)
             };
             bus.stats.deliveries += 1;
+            if let Body::Of(id) = body {
+                bus.probes.remove(&id);
+            }
             bus.record(What::Delivered(Delivery {
                 token: token(from, shown),
                 key,

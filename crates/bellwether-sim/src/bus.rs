@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 
 use bellwether::Error;
@@ -113,6 +113,11 @@ pub enum Event {
     MemberStarts(usize),
     /// Something goes wrong.
     Fault(Fault),
+    /// The server dies once more, soon after its start.
+    Relapse {
+        /// By a power cut.
+        power: bool,
+    },
     /// The auditor looks, and does so from time to time if it is a regular look.
     Audit {
         /// Another one follows.
@@ -165,6 +170,9 @@ pub struct Bus {
     pub last_id: u64,
     /// Messages on their way, about.
     pub backlog: u64,
+    /// Messages that were sent to those who wait, until somebody has them: their queues, and
+    /// their sessions.
+    pub probes: BTreeMap<u64, (u8, Option<u8>)>,
     /// What the server's wall clock shows beyond the true time.
     pub wall_ahead_ms: u64,
     order: u64,
@@ -190,6 +198,7 @@ impl Bus {
             healed: false,
             last_id: 0,
             backlog: 0,
+            probes: BTreeMap::new(),
             wall_ahead_ms: 1_700_000_000_000,
             order: 0,
             events: BinaryHeap::new(),

@@ -243,9 +243,9 @@ pub enum What {
     Note(String),
     /// From here on nothing goes wrong any more.
     Healed,
-    /// A message was sent to idle consumers.
-    Probe { queue: u8, id: u64, in_time: bool },
-    /// The end: what is still not done.
+    /// A message that was sent to idle consumers did not reach any.
+    Probe { queue: u8, id: u64 },
+    /// The world should be well again: what is still not done.
     Ended { undrained: Vec<Seen>, leaderless: Vec<u8> },
 }
 

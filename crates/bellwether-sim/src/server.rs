@@ -15,10 +15,12 @@ use bellwether::engine::shard::{Answered, Shard, ShardOptions};
 use bellwether::journal::file::{self, CrashChoice, FileJournal, FileOptions, SimDisk};
 use bellwether::journal::{FrameNumber, Journal, JournalFault};
 use bellwether_core::command::{Command, Request};
+use bellwether_core::message::NewMessage;
 use bellwether_core::name::{MemberSlot, Part, QueuePath, RequestNumber, SequenceNumber, Ticket};
 use bellwether_core::time::Now;
 
-use crate::boundary::{Asked, Asker, Boundary, lease_name, queue_name};
+use crate::bodies::Bodies;
+use crate::boundary::{Asked, Asker, Boundary, lease_name, queue_name, session_name};
 use crate::bus::{Answer, Bus, Event, Packet, ServerEvent};
 use crate::history::What;
 
@@ -102,6 +104,11 @@ impl Server {
         };
         let shard_options =
             ShardOptions { memory_bytes_max: 1 << 30, body_cache_bytes_max: disk.body_cache_bytes };
+        if !bus.healed && bus.plan.faults.disk_ms.is_some() && bus.dice.percent(15) {
+            let k = bus.dice.below(100);
+            let fault = bus.dice.pick(&[file::Fault::Eio, file::Fault::Enospc]);
+            self.fail_disk_call(bus, k, fault);
+        }
         let mut report = file::RecoveryReport::default();
         let disk = Arc::new(self.disk.clone());
         let opened = Shard::open(self.now(bus), &shard_options, |replay| {
@@ -119,6 +126,11 @@ impl Server {
                 self.shard = Some(shard);
                 bus.record(What::Opened { incarnation });
                 self.wake(bus, 0);
+                if !bus.healed && bus.dice.percent(15) {
+                    let us = bus.dice.around(60_000);
+                    let power = bus.plan.faults.power_ms.is_some() && bus.dice.percent(70);
+                    bus.after(us, Event::Relapse { power });
+                }
                 if bus.dice.percent(70) {
                     let us = bus.dice.around(20_000);
                     bus.after(us, Event::Audit { regular: false });
@@ -133,8 +145,12 @@ impl Server {
                 let planted =
                     (full && self.is_limited(bus)) || (self.is_planted && (unusable || full));
                 bus.record(What::NotOpened { planted, fault: fault.to_string() });
-                // The planted fault has happened; the lock it left behind goes with the process.
-                self.disk = self.disk.kill();
+                // Recovery stopped half way: by a death of the process, or of the machine.
+                if bus.plan.faults.power_ms.is_some() && bus.dice.percent(50) {
+                    self.cut_power(bus);
+                } else {
+                    self.disk = self.disk.kill();
+                }
                 self.is_planted = false;
                 let us = bus.dice.around(500_000);
                 bus.after(us, Event::ServerStarts);
@@ -422,6 +438,27 @@ impl Server {
             self.speak(bus);
             self.report_fault(bus, &fault);
         }
+    }
+
+    /// Somebody sends a message, to see whether those who wait for it get it.
+    pub fn probe(&mut self, bus: &mut Bus, queue: u8) {
+        bus.last_id += 1;
+        let id = bus.last_id;
+        let body = Bodies { usual_bytes: bus.plan.body_bytes }.of(id);
+        let sessions = bus.plan.queues[usize::from(queue)].settings.sessions;
+        let session = sessions.then_some(0);
+        let messages = vec![NewMessage {
+            content_bytes: body.len() as u32,
+            session: session.map(session_name),
+            ..NewMessage::default()
+        }];
+        let none = RequestNumber(0);
+        let command = Command::Send { queue: queue_name(queue), messages };
+        let request =
+            Request { member: MemberSlot(0), number: none, answered_below: none, command };
+        let call = Call { request, contents: vec![body] };
+        bus.probes.insert(id, (queue, session));
+        self.receive(bus, Rc::new(Packet { member: 0, process: 0, tag: 0, call }));
     }
 
     /// The auditor looks at everything, in one moment.

@@ -16,8 +16,11 @@ use bellwether_core::name::Part;
 
 /// How long the world may take to get well again.
 const HEAL_MS_MAX: u64 = 240_000;
-/// A message for somebody who waits must reach him within this time.
-const PROBE_MS: u64 = 1_500;
+/// Nobody is sent a probe before pauses after failures are over.
+const PROBE_AFTER_MS: u64 = 25_000;
+/// A message for somebody who waits must reach him within this time, which is well below the time
+/// after which those who wait would ask again.
+const PROBE_MS: u64 = 8_000;
 
 /// See the module.
 #[derive(Debug)]
@@ -30,6 +33,7 @@ pub struct World {
     processes: u32,
     trusting: Vec<Vec<(usize, u64)>>,
     healed_at_ms: u64,
+    probes_until_ms: Option<u64>,
 }
 
 impl World {
@@ -43,7 +47,7 @@ impl World {
         let resources = plan.elections.iter().map(|_| Resource::default()).collect();
         let trusting = vec![Vec::new(); plan.elections.len()];
         let healed_at_ms = plan.fault_ms;
-        Self { bus, server, members, resources, processes: 0, trusting, healed_at_ms }
+        Self { bus, server, members, resources, processes: 0, trusting, healed_at_ms, probes_until_ms: None }
     }
 
     /// Lets everything happen, until the end or until an invariant breaks.
@@ -129,6 +133,11 @@ impl World {
                 if !bus.healed {
                     self.go_wrong(fault);
                     self.arrange(fault);
+                }
+            }
+            Event::Relapse { power } => {
+                if !bus.healed {
+                    self.go_wrong(if power { Fault::Power } else { Fault::Kill });
                 }
             }
             Event::Audit { regular } => {
@@ -250,6 +259,10 @@ impl World {
 
     /// Whether the world is well again, or has had its time.
     fn is_over(&mut self) -> bool {
+        let since_heal_ms = self.bus.now_ms().saturating_sub(self.healed_at_ms);
+        if let Some(until) = self.probes_until_ms {
+            return self.probes_are_over(until);
+        }
         let undrained: Vec<Seen> = match &self.server.boundary.last_audit {
             Some((at_ms, messages)) if *at_ms >= self.healed_at_ms + 1_000 => messages
                 .iter()
@@ -261,12 +274,27 @@ impl World {
         let leaderless: Vec<u8> = (0..self.bus.plan.elections.len() as u8)
             .filter(|election| !self.members.iter().any(|m| m.leads(&self.bus, *election)))
             .collect();
-        let late = self.bus.now_ms() > self.healed_at_ms + HEAL_MS_MAX;
         let well = undrained.is_empty() && leaderless.is_empty();
-        if well || late {
+        if since_heal_ms > HEAL_MS_MAX || (well && since_heal_ms > PROBE_AFTER_MS) {
             self.bus.record(What::Ended { undrained, leaderless });
+            self.probes_until_ms = Some(self.bus.now_ms() + PROBE_MS);
+            for queue in 0..self.bus.plan.queues.len() as u8 {
+                self.server.probe(&mut self.bus, queue);
+            }
         }
-        let _ = PROBE_MS;
-        well || late
+        false
+    }
+
+    fn probes_are_over(&mut self, until_ms: u64) -> bool {
+        if self.bus.probes.is_empty() {
+            return true;
+        }
+        if self.bus.now_ms() < until_ms {
+            return false;
+        }
+        for (id, (queue, _)) in std::mem::take(&mut self.bus.probes) {
+            self.bus.record(What::Probe { queue, id });
+        }
+        true
     }
 }

@@ -17,7 +17,7 @@ impl Invariant for Check {
             What::Ended { undrained, .. } if !undrained.is_empty() => {
                 Err(format!("{} messages are left: {:?}", undrained.len(), undrained[0]))
             }
-            What::Probe { queue, id, in_time: false } => {
+            What::Probe { queue, id } => {
                 Err(format!("message {id} waits in queue {queue} although somebody waits for it"))
             }
             _ => Ok(()),

@@ -22,6 +22,8 @@ pub(super) struct Process {
     pumps: Vec<Pump>,
     sessions: Vec<SessionConsumer>,
     producers: Vec<Producer>,
+    /// It has heard that nothing goes wrong any more.
+    is_calm: bool,
 }
 
 impl Process {
@@ -47,7 +49,10 @@ impl Process {
         let sessions =
             (0..).zip(&plan.sessions).map(|(i, q)| SessionConsumer::new(i, *q)).collect();
         let producers = (0..).zip(&plan.sends).map(|(i, q)| Producer::new(bus, i, *q)).collect();
-        let mut process = Self { shell, ttl_ms: plan.ttl_ms, electors, pumps, sessions, producers };
+        let ttl_ms = plan.ttl_ms;
+        let is_calm = bus.healed;
+        let mut process =
+            Self { shell, ttl_ms, electors, pumps, sessions, producers, is_calm };
         process.join(bus);
         process
     }
@@ -87,7 +92,7 @@ impl Process {
             pump.start(&mut self.shell, bus);
         }
         for consumer in &mut self.sessions {
-            consumer.start(&mut self.shell);
+            consumer.start(&mut self.shell, bus);
         }
         for producer in &mut self.producers {
             producer.start(&mut self.shell);
@@ -182,6 +187,10 @@ impl Process {
 
     pub(super) fn wake(&mut self, bus: &mut Bus, now: BootTime) {
         self.shell.now = now;
+        if bus.healed && !self.is_calm {
+            self.is_calm = true;
+            self.pumps.iter_mut().for_each(|pump| pump.resume(&mut self.shell, bus));
+        }
         while let Some(timer) = self.shell.take_due() {
             self.ring(bus, timer);
         }

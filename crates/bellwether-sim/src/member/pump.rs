@@ -303,6 +303,11 @@ impl Pump {
         }
     }
 
+    /// Whatever it was told, it takes messages again.
+    pub(super) fn resume(&mut self, shell: &mut Shell, bus: &mut Bus) {
+        self.step(shell, bus, FlowEvent::Resume);
+    }
+
     /// Pumps are paused and stopped now and then.
     pub(super) fn mood(&mut self, shell: &mut Shell, bus: &mut Bus) {
         let event = match shell.dice.below(4) {

@@ -61,18 +61,18 @@ impl SessionConsumer {
         }
     }
 
-    pub(super) fn start(&mut self, shell: &mut Shell) {
-        self.rest(shell, 200);
+    pub(super) fn start(&mut self, shell: &mut Shell, bus: &Bus) {
+        self.rest(shell, bus, 200);
     }
 
-    fn rest(&mut self, shell: &mut Shell, usual_ms: u64) {
+    fn rest(&mut self, shell: &mut Shell, bus: &Bus, usual_ms: u64) {
         self.turn = Turn::Rests;
         self.turns += 1;
         if let Some(token) = self.token.take() {
             self.old.push(token);
         }
         self.in_hand.clear();
-        let ms = shell.dice.around(usual_ms);
+        let ms = if bus.healed { usual_ms } else { shell.dice.around(usual_ms) };
         shell.after(ms, Timer::Session(self.index));
     }
 
@@ -122,12 +122,12 @@ impl SessionConsumer {
 
     /// Does the next thing with the session it holds.
     fn act(&mut self, shell: &mut Shell, bus: &mut Bus) {
-        let Some(token) = self.token.clone() else { return self.rest(shell, 50) };
+        let Some(token) = self.token.clone() else { return self.rest(shell, bus, 50) };
         let queue = queue_name(self.queue);
         let careless = !bus.healed && shell.dice.percent(3);
         if careless {
             // Walks away without a word: the hold runs out by itself.
-            return self.rest(shell, 500);
+            return self.rest(shell, bus, 500);
         }
         if self.left == 0 {
             let command = Command::CloseSession { queue, token };
@@ -199,7 +199,7 @@ impl SessionConsumer {
                     self.token = Some(hold.token.clone());
                     self.go_on(shell);
                 }
-                _ => self.rest(shell, 200),
+                _ => self.rest(shell, bus, 200),
             },
             (Turn::Receiving, Heard::Yes(reply)) => {
                 let Outcome::Received(views) = &reply.outcome else { return };
@@ -213,11 +213,11 @@ impl SessionConsumer {
                 let ms = shell.dice.around(if bus.healed { 10 } else { 100 });
                 shell.after(ms, Timer::Session(self.index));
             }
-            (Turn::Closing, Heard::Yes(_)) => self.rest(shell, 20),
+            (Turn::Closing, Heard::Yes(_)) => self.rest(shell, bus, 20),
             (_, Heard::Yes(_)) => self.go_on(shell),
-            (_, Heard::No(Refusal::SessionLost(_))) => self.rest(shell, 50),
+            (_, Heard::No(Refusal::SessionLost(_))) => self.rest(shell, bus, 50),
             // What is unknown is left to run out; so is what cannot be done just now.
-            (_, Heard::No(_) | Heard::Unknown) => self.rest(shell, 300),
+            (_, Heard::No(_) | Heard::Unknown) => self.rest(shell, bus, 300),
         }
     }
 

@@ -4,4 +4,3 @@
 
 mod file;
 mod memory;
-mod own_clock;

@@ -1,0 +1,27 @@
+//! Every example is run as a user runs it. It checks itself; here its words are looked at too.
+
+use std::process::Command;
+
+fn words_of(program: &str) -> String {
+    let output = Command::new(program).output().expect("the example starts");
+    let words = String::from_utf8_lossy(&output.stdout).into_owned();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} failed:\n{words}\n{complaints}");
+    words
+}
+
+/// Five candidates, the leader cancelled twice: three terms, one after the other.
+#[test]
+fn leader() {
+    let words = words_of(env!("CARGO_BIN_EXE_leader"));
+    let terms = words.lines().filter(|line| line.contains("term")).count();
+    assert!(terms >= 3, "three terms are told of:\n{words}");
+}
+
+/// Ten thousand messages, one of them poison, one of them taken by a consumer that crashed.
+#[test]
+fn workers() {
+    let words = words_of(env!("CARGO_BIN_EXE_workers"));
+    assert!(words.contains("9999 completed"), "all but the poison are completed:\n{words}");
+    assert!(words.contains("1 dead letter: order 1234"), "the poison is set aside:\n{words}");
+}
