@@ -452,10 +452,9 @@ impl Server {
             session: session.map(session_name),
             ..NewMessage::default()
         }];
-        let none = RequestNumber(0);
         let command = Command::Send { queue: queue_name(queue), messages };
-        let request =
-            Request { member: MemberSlot(0), number: none, answered_below: none, command };
+        let (number, answered_below) = (RequestNumber(id), RequestNumber(0));
+        let request = Request { member: MemberSlot(0), number, answered_below, command };
         let call = Call { request, contents: vec![body] };
         bus.probes.insert(id, (queue, session));
         self.receive(bus, Rc::new(Packet { member: 0, process: 0, tag: 0, call }));

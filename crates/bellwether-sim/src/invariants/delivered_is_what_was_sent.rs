@@ -31,7 +31,7 @@ impl Invariant for Check {
 
     fn see(&mut self, record: &Record) -> Result<(), String> {
         match &record.what {
-            What::Opened { .. } => self.disk_failed = false,
+            What::Killed | What::PowerCut => self.disk_failed = false,
             What::DiskCallFails => self.disk_failed = true,
             What::SendApplied { queue, ids, .. } => {
                 self.sent_to.extend(ids.iter().map(|id| (*id, *queue)));

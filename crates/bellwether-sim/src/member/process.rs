@@ -189,6 +189,7 @@ impl Process {
         self.shell.now = now;
         if bus.healed && !self.is_calm {
             self.is_calm = true;
+            self.shell.resend_all(bus);
             self.pumps.iter_mut().for_each(|pump| pump.resume(&mut self.shell, bus));
         }
         while let Some(timer) = self.shell.take_due() {

@@ -201,6 +201,14 @@ impl Shell {
         self.after(ms, Timer::Resend(tag));
     }
 
+    /// Sends everything again that is waited for, as after finding the server again.
+    pub(super) fn resend_all(&mut self, bus: &mut Bus) {
+        for open in self.open.values().filter(|open| !open.parked) {
+            bus.stats.resent += 1;
+            bus.send_request(&open.packet);
+        }
+    }
+
     /// The time for an answer is over. Kept for another try if `park`.
     pub(super) fn give_up(
         &mut self,

@@ -57,6 +57,9 @@ struct World<'a> {
     /// Calls of the engine that have not been answered, with what was asked.
     asked: BTreeMap<u64, (Waiting, Request)>,
     known: Known,
+    /// How many were answered, and how many of these were not refused.
+    answered: usize,
+    granted: usize,
 }
 
 impl<'a> World<'a> {
@@ -72,6 +75,8 @@ impl<'a> World<'a> {
             last_ticket: 0,
             asked: BTreeMap::new(),
             known: Known::default(),
+            answered: 0,
+            granted: 0,
         };
         // The handle's own member joined when the store was opened, and goes with it.
         let own = fixture.bellwether().members().await.unwrap().remove(0);
@@ -109,6 +114,12 @@ impl<'a> World<'a> {
         // Whoever still waits is served or hears that the wait is over.
         self.pass(self.wait_ms_max + 1).await;
         assert!(self.asked.is_empty(), "{}: somebody waits for ever", self.place());
+        let (answered, granted) = (self.answered, self.granted);
+        assert!(
+            granted > answered / 2,
+            "{}: a story of refusals, {granted} of {answered}",
+            self.place()
+        );
         for name in commands::QUEUES {
             let queue = bellwether_core::name::QueueName::new(name).unwrap();
             self.ask(nobodys(Command::DescribeQueue { queue }), Vec::new()).await;
@@ -163,7 +174,9 @@ impl<'a> World<'a> {
             let found = at_last(&what, waiting).await;
             let (wanted, found) = (plain(wanted), plain(found));
             assert_eq!(found, wanted, "{what}");
+            self.answered += 1;
             if let Ok((outcome, _)) = &wanted {
+                self.granted += 1;
                 self.known.learn(&request, outcome);
             }
         }

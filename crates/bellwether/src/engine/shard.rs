@@ -82,6 +82,8 @@ pub struct Shard<R> {
     /// Answers that may leave now.
     free: Vec<Answered<R>>,
     flushed: u64,
+    /// The frame in which the incarnation began.
+    opened_in: u64,
     upkeep: Upkeep,
     /// The longest payload the journal takes; what is asked must fit into one.
     frame_bytes_max: usize,
@@ -176,6 +178,7 @@ impl<R> Shard<R> {
             at_flush: VecDeque::new(),
             free: Vec::new(),
             flushed,
+            opened_in: 0,
             upkeep: Upkeep::default(),
             frame_bytes_max,
             broken: None,
@@ -275,6 +278,9 @@ impl<R> Shard<R> {
                 self.put_content(now, &change, body);
                 self.bodies.insert(id, body.clone());
             } else if self.journal.is_some() {
+                if let Change::Opened { .. } = change {
+                    self.opened_in = self.frame;
+                }
                 codec::encode_change(&change, now.boot, &mut self.payload);
             }
         }
@@ -315,10 +321,13 @@ impl<R> Shard<R> {
         };
         let answered = (asker, result);
         let filling = !self.payload.is_empty();
-        match answer.barrier {
-            Barrier::Appended if filling => self.at_append.push(answered),
-            Barrier::Durable if filling => self.at_flush.push_back((self.frame, answered)),
-            Barrier::Durable if self.flushed + 1 < self.frame => {
+        // Tokens are unique by their incarnation: none is told while a power cut could still undo
+        // that it began, for then the next life would begin it again.
+        let durable = answer.barrier == Barrier::Durable || self.flushed < self.opened_in;
+        match durable {
+            false if filling => self.at_append.push(answered),
+            true if filling => self.at_flush.push_back((self.frame, answered)),
+            true if self.flushed + 1 < self.frame => {
                 self.at_flush.push_back((self.frame - 1, answered));
             }
             _ => self.free.push(answered),
