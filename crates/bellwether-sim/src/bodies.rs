@@ -6,7 +6,7 @@ use crate::history::Body;
 
 /// Bodies of one world.
 #[derive(Clone, Copy, Debug)]
-pub struct Bodies {
+pub(crate) struct Bodies {
     /// Usual size.
     pub usual_bytes: u64,
 }
@@ -19,7 +19,7 @@ fn mix(number: u64) -> u64 {
 
 impl Bodies {
     /// The body of message `id`: its number, then bytes that follow from it.
-    pub fn of(self, id: u64) -> Bytes {
+    pub(crate) fn of(self, id: u64) -> Bytes {
         let chance = mix(id);
         let len = match chance % 20 {
             0 => self.usual_bytes * 4,
@@ -35,7 +35,7 @@ impl Bodies {
     }
 
     /// Whose body this is.
-    pub fn tell(self, content: &Result<Bytes, String>) -> Body {
+    pub(crate) fn tell(self, content: &Result<Bytes, String>) -> Body {
         let bytes = match content {
             Ok(bytes) => bytes,
             Err(why) => return Body::Unreadable(why.clone()),

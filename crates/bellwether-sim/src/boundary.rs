@@ -21,7 +21,7 @@ use crate::history::{Body, Delivery, Hold, How, Key, Seen, Spot, Stands, Token, 
 
 /// Who asked the server.
 #[derive(Debug)]
-pub enum Asker {
+pub(crate) enum Asker {
     /// A member.
     Member(Rc<Packet>),
     /// The auditor, about one half of a queue, or about its counters.
@@ -37,7 +37,7 @@ pub enum Asker {
 
 /// A request that was applied.
 #[derive(Debug)]
-pub struct Asked {
+pub(crate) struct Asked {
     /// Who asked.
     pub asker: Asker,
     /// When it was applied.
@@ -58,7 +58,7 @@ struct Audit {
 
 /// See the module.
 #[derive(Debug)]
-pub struct Boundary {
+pub(crate) struct Boundary {
     bodies: Bodies,
     /// Requests that were answered with success.
     said: BTreeSet<Key>,
@@ -75,17 +75,17 @@ fn index(name: &str) -> u8 {
 }
 
 /// Name of a queue.
-pub fn queue_name(queue: u8) -> QueueName {
+pub(crate) fn queue_name(queue: u8) -> QueueName {
     QueueName::new(&format!("q{queue}")).expect("a good name")
 }
 
 /// Name of a session.
-pub fn session_name(session: u8) -> SessionId {
+pub(crate) fn session_name(session: u8) -> SessionId {
     SessionId::new(&format!("s{session}")).expect("a good name")
 }
 
 /// Name of an election.
-pub fn lease_name(election: u8) -> LeaseName {
+pub(crate) fn lease_name(election: u8) -> LeaseName {
     LeaseName::new(&format!("e{election}")).expect("a good name")
 }
 
@@ -151,7 +151,7 @@ fn ids(call: &Call) -> Vec<u64> {
 
 impl Boundary {
     /// Before anything is said.
-    pub fn new(bodies: Bodies) -> Self {
+    pub(crate) fn new(bodies: Bodies) -> Self {
         Self {
             bodies,
             said: BTreeSet::new(),
@@ -162,7 +162,7 @@ impl Boundary {
     }
 
     /// The auditor begins a look that consists of so many parts.
-    pub fn begin_audit(&mut self, bus: &Bus, audit: u64, parts: usize) {
+    pub(crate) fn begin_audit(&mut self, bus: &Bus, audit: u64, parts: usize) {
         let as_of = bus.history.len();
         let begun_ms = bus.now_ms();
         let begun =
@@ -171,12 +171,12 @@ impl Boundary {
     }
 
     /// The server's process has ended: who waited for an answer gets none.
-    pub fn life_ended(&mut self) {
+    pub(crate) fn life_ended(&mut self) {
         self.audits.clear();
     }
 
     /// A member's request is about to be applied.
-    pub fn applied(&mut self, bus: &mut Bus, packet: &Packet) {
+    pub(crate) fn applied(&mut self, bus: &mut Bus, packet: &Packet) {
         let request = &packet.call.request;
         let now_ms = bus.now_ms();
         self.first_ms.entry(key(request)).or_insert(now_ms);
@@ -229,7 +229,7 @@ impl Boundary {
     }
 
     /// An answer leaves the server. `boot_zero_ms` is the true time at which its boot clock began.
-    pub fn said(
+    pub(crate) fn said(
         &mut self,
         bus: &mut Bus,
         asked: &Asked,

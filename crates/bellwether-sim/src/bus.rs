@@ -17,7 +17,7 @@ use crate::stats::Stats;
 
 /// A request on its way.
 #[derive(Debug)]
-pub struct Packet {
+pub(crate) struct Packet {
     /// From which member.
     pub member: usize,
     /// Which of its processes.
@@ -30,7 +30,7 @@ pub struct Packet {
 
 /// An answer on its way.
 #[derive(Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// To which process of the member.
     pub process: u32,
     /// To which of its requests.
@@ -41,7 +41,7 @@ pub struct Answer {
 
 /// A write to a fenced resource on its way.
 #[derive(Clone, Copy, Debug)]
-pub struct Write {
+pub(crate) struct Write {
     /// Which resource: that of this election.
     pub election: u8,
     /// The fence.
@@ -51,7 +51,7 @@ pub struct Write {
 }
 
 /// Something that happens to the server.
-pub enum ServerEvent {
+pub(crate) enum ServerEvent {
     /// The writer wakes up.
     Step,
     /// A flush comes to its end.
@@ -81,7 +81,7 @@ impl std::fmt::Debug for ServerEvent {
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// See [`crate::plan::FaultPlan`] for these.
     Kill,
     Power,
@@ -96,7 +96,7 @@ pub enum Fault {
 
 /// One event.
 #[derive(Debug)]
-pub enum Event {
+pub(crate) enum Event {
     /// A packet reaches the server.
     ToServer(Rc<Packet>),
     /// An answer reaches a member.
@@ -151,7 +151,7 @@ impl Ord for Entry {
 }
 
 /// See the module.
-pub struct Bus {
+pub(crate) struct Bus {
     /// True time.
     pub now_us: u64,
     /// What the seed decided.
@@ -187,7 +187,7 @@ impl std::fmt::Debug for Bus {
 
 impl Bus {
     /// Before anything happens.
-    pub fn new(plan: Rc<Plan>, verbose: bool) -> Self {
+    pub(crate) fn new(plan: Rc<Plan>, verbose: bool) -> Self {
         let mut dice = Dice::new(plan.seed ^ 0x5eed_0000);
         Self {
             now_us: 0,
@@ -207,29 +207,29 @@ impl Bus {
     }
 
     /// True time in milliseconds.
-    pub fn now_ms(&self) -> u64 {
+    pub(crate) fn now_ms(&self) -> u64 {
         self.now_us / 1000
     }
 
     /// What the server's wall clock shows.
-    pub fn wall_ms(&self) -> u64 {
+    pub(crate) fn wall_ms(&self) -> u64 {
         self.now_ms() + self.wall_ahead_ms
     }
 
     /// Lets something happen after `us`.
-    pub fn after(&mut self, us: u64, event: Event) {
+    pub(crate) fn after(&mut self, us: u64, event: Event) {
         self.at(self.now_us + us, event);
     }
 
     /// Lets something happen at a time.
-    pub fn at(&mut self, at_us: u64, event: Event) {
+    pub(crate) fn at(&mut self, at_us: u64, event: Event) {
         self.order += 1;
         let entry = Entry { at_us: at_us.max(self.now_us), order: self.order, event };
         self.events.push(Reverse(entry));
     }
 
     /// The next event; the time moves on to it.
-    pub fn next(&mut self) -> Option<Event> {
+    pub(crate) fn next(&mut self) -> Option<Event> {
         let Reverse(entry) = self.events.pop()?;
         self.now_us = entry.at_us;
         self.stats.events += 1;
@@ -237,13 +237,13 @@ impl Bus {
     }
 
     /// Something happened.
-    pub fn record(&mut self, what: What) {
+    pub(crate) fn record(&mut self, what: What) {
         self.history.wall_ms_max = self.history.wall_ms_max.max(self.wall_ms());
         self.history.record(self.now_us, what);
     }
 
     /// Something that helps to read a failure.
-    pub fn note(&mut self, text: impl FnOnce() -> String) {
+    pub(crate) fn note(&mut self, text: impl FnOnce() -> String) {
         self.record(What::Note(text()));
     }
 }

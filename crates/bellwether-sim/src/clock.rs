@@ -6,7 +6,7 @@ const MILLION: u128 = 1_000_000;
 
 /// One machine's boot clock.
 #[derive(Clone, Copy, Debug)]
-pub struct DriftingClock {
+pub(crate) struct DriftingClock {
     /// Microseconds it counts in a million true ones.
     pub rate_ppm: u64,
     /// What it showed when the world began.
@@ -15,13 +15,13 @@ pub struct DriftingClock {
 
 impl DriftingClock {
     /// What it shows.
-    pub fn at(&self, true_us: u64) -> BootTime {
+    pub(crate) fn at(&self, true_us: u64) -> BootTime {
         let ticked = u128::from(true_us) * u128::from(self.rate_ppm) / MILLION / 1000;
         BootTime(self.offset_ms + ticked as u64)
     }
 
     /// The first true time at which it shows `boot`.
-    pub fn when(&self, boot: BootTime) -> u64 {
+    pub(crate) fn when(&self, boot: BootTime) -> u64 {
         let ticks_us = u128::from(boot.0.saturating_sub(self.offset_ms)) * 1000;
         let true_us = (ticks_us * MILLION).div_ceil(u128::from(self.rate_ppm));
         u64::try_from(true_us).unwrap_or(u64::MAX)

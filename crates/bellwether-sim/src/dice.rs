@@ -4,11 +4,11 @@ use bellwether_core::chance::Chance;
 
 /// Chance from a seed.
 #[derive(Clone, Debug)]
-pub struct Dice(Chance);
+pub(crate) struct Dice(Chance);
 
 impl Dice {
     /// Dice that depend on nothing but `seed`.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut chance = Chance::new(seed);
         // Neighbouring seeds must not look alike from the first throw on.
         let mixed = chance.bits();
@@ -16,37 +16,37 @@ impl Dice {
     }
 
     /// Other dice, which these determine.
-    pub fn fork(&mut self) -> Self {
+    pub(crate) fn fork(&mut self) -> Self {
         Self::new(self.0.bits())
     }
 
     /// 64 bits.
-    pub fn bits(&mut self) -> u64 {
+    pub(crate) fn bits(&mut self) -> u64 {
         self.0.bits()
     }
 
     /// A number below `end`; zero if `end` is.
-    pub fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0.below(end)
     }
 
     /// A number from `low` to `high`, both included.
-    pub fn between(&mut self, low: u64, high: u64) -> u64 {
+    pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.0.below(high - low + 1)
     }
 
     /// True in so many of a hundred cases.
-    pub fn percent(&mut self, share: u64) -> bool {
+    pub(crate) fn percent(&mut self, share: u64) -> bool {
         self.0.below(100) < share
     }
 
     /// True in so many of a thousand cases.
-    pub fn per_mille(&mut self, share: u64) -> bool {
+    pub(crate) fn per_mille(&mut self, share: u64) -> bool {
         self.0.below(1000) < share
     }
 
     /// Mostly below `usual`, now and then several times as long, seldom twenty times.
-    pub fn around(&mut self, usual: u64) -> u64 {
+    pub(crate) fn around(&mut self, usual: u64) -> u64 {
         match self.0.below(100) {
             0..80 => self.between(usual / 8, usual),
             80..98 => self.between(usual, usual.saturating_mul(4)),
@@ -55,7 +55,7 @@ impl Dice {
     }
 
     /// One of them.
-    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.0.below(from.len() as u64) as usize]
     }
 }

@@ -18,7 +18,7 @@ const LAST_RECORDS: usize = 4_000;
 
 /// A numbered request of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
+pub(crate) struct Key {
     /// The member's slot.
     pub slot: u32,
     /// The request's number.
@@ -27,7 +27,7 @@ pub struct Key {
 
 /// A message's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Spot {
+pub(crate) struct Spot {
     /// Which queue.
     pub queue: u8,
     /// Which half.
@@ -38,7 +38,7 @@ pub struct Spot {
 
 /// The proof of one delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Token {
+pub(crate) struct Token {
     /// Of which message.
     pub spot: Spot,
     /// Delivery number.
@@ -49,7 +49,7 @@ pub struct Token {
 
 /// The proof of one hold of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Hold {
+pub(crate) struct Hold {
     /// In which queue.
     pub queue: u8,
     /// Which session.
@@ -62,7 +62,7 @@ pub struct Hold {
 
 /// What a content turned out to be.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Body {
+pub(crate) enum Body {
     /// The body of this message, to the byte.
     Of(u64),
     /// Something else.
@@ -73,7 +73,7 @@ pub enum Body {
 
 /// How a delivery was to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum How {
+pub(crate) enum How {
     /// Completed.
     Complete,
     /// Given back as failed, after so long.
@@ -88,7 +88,7 @@ pub enum How {
 
 /// One message handed out.
 #[derive(Clone, Debug, Hash)]
-pub struct Delivery {
+pub(crate) struct Delivery {
     /// Its proof.
     pub token: Token,
     /// By which request.
@@ -109,7 +109,7 @@ pub struct Delivery {
 
 /// Where a message stood when somebody looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stands {
+pub(crate) enum Stands {
     /// Ready.
     Ready,
     /// Locked.
@@ -122,7 +122,7 @@ pub enum Stands {
 
 /// One message seen by the auditor.
 #[derive(Clone, Debug, Hash)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// Where.
     pub spot: Spot,
     /// What it carries.
@@ -139,7 +139,8 @@ pub struct Seen {
 
 /// One thing that happened.
 #[derive(Clone, Debug)]
-pub enum What {
+#[allow(dead_code, reason = "some of it is only told to people, by --verbose")]
+pub(crate) enum What {
     /// The server began a life.
     Opened { incarnation: u32 },
     /// The server's process ended; what the kernel has is kept.
@@ -251,7 +252,7 @@ pub enum What {
 
 /// One thing that happened, and when.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub(crate) struct Record {
     /// Its number.
     pub index: u64,
     /// True time.
@@ -264,7 +265,7 @@ pub struct Record {
 
 /// Everything that happened, checked as it happens.
 #[derive(Debug)]
-pub struct History {
+pub(crate) struct History {
     invariants: Invariants,
     last: VecDeque<Record>,
     count: u64,
@@ -278,7 +279,7 @@ pub struct History {
 
 impl History {
     /// Nothing has happened yet.
-    pub fn new(plan: &Plan, verbose: bool) -> Self {
+    pub(crate) fn new(plan: &Plan, verbose: bool) -> Self {
         Self {
             invariants: Invariants::new(plan),
             last: VecDeque::new(),
@@ -291,17 +292,12 @@ impl History {
     }
 
     /// How many things happened.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.count
     }
 
-    /// Whether nothing happened.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     /// Something happened.
-    pub fn record(&mut self, at_us: u64, what: What) {
+    pub(crate) fn record(&mut self, at_us: u64, what: What) {
         let at_ms = at_us / 1000;
         self.count += 1;
         let record = Record { index: self.count, at_ms, wall_ms_max: self.wall_ms_max, what };
@@ -320,12 +316,12 @@ impl History {
     }
 
     /// A number that two runs share in which the same things happened at the same times.
-    pub fn digest(&self) -> u64 {
+    pub(crate) fn digest(&self) -> u64 {
         self.digest.finish()
     }
 
     /// The last things that happened, at most `count`, that mention what `about` says.
-    pub fn last(&self, count: usize) -> Vec<String> {
+    pub(crate) fn last(&self, count: usize) -> Vec<String> {
         let skip = self.last.len().saturating_sub(count);
         self.last.iter().skip(skip).map(line).collect()
     }

@@ -63,7 +63,9 @@ fn main() -> ExitCode {
     for (label, count) in stats.lines() {
         println!("{label:<28} {count:>12}");
     }
+    #[allow(clippy::cast_precision_loss, reason = "figures for people")]
     let hours = stats.simulated_ms as f64 / 3_600_000.0;
+    #[allow(clippy::cast_precision_loss, reason = "figures for people")]
     let seconds = spent_ms as f64 / 1000.0;
     println!("simulated hours              {hours:>12.1}");
     println!("seconds                      {seconds:>12.1}");

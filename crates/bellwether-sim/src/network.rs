@@ -8,7 +8,7 @@ use crate::plan::Plan;
 
 /// Which members are cut off, and until when.
 #[derive(Debug)]
-pub struct Network {
+pub(crate) struct Network {
     /// Towards the server.
     out_until_us: Vec<u64>,
     /// From the server.
@@ -17,13 +17,13 @@ pub struct Network {
 
 impl Network {
     /// A network without cuts.
-    pub fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &Plan) -> Self {
         let count = plan.members.len();
         Self { out_until_us: vec![0; count], in_until_us: vec![0; count] }
     }
 
     /// Cuts a member off.
-    pub fn cut(&mut self, member: usize, outwards: bool, inwards: bool, until_us: u64) {
+    pub(crate) fn cut(&mut self, member: usize, outwards: bool, inwards: bool, until_us: u64) {
         if outwards {
             self.out_until_us[member] = until_us;
         }
@@ -33,7 +33,7 @@ impl Network {
     }
 
     /// Ends all cuts.
-    pub fn heal(&mut self) {
+    pub(crate) fn heal(&mut self) {
         self.out_until_us.fill(0);
         self.in_until_us.fill(0);
     }
@@ -41,13 +41,13 @@ impl Network {
 
 impl Bus {
     /// Sends a request on its way.
-    pub fn send_request(&mut self, packet: &Rc<Packet>) {
+    pub(crate) fn send_request(&mut self, packet: &Rc<Packet>) {
         let cut = self.now_us < self.network.out_until_us[packet.member];
         self.travel(cut, |_| Event::ToServer(Rc::clone(packet)));
     }
 
     /// Sends an answer on its way.
-    pub fn send_answer(&mut self, member: usize, answer: Answer) {
+    pub(crate) fn send_answer(&mut self, member: usize, answer: Answer) {
         let cut = self.now_us < self.network.in_until_us[member];
         let answer = Rc::new(answer);
         self.travel(cut, |_| Event::ToMember(member, Rc::clone(&answer)));
@@ -55,7 +55,7 @@ impl Bus {
 
     /// Sends a write on its way. Resources are elsewhere: being cut off from the server does not
     /// keep a member from writing.
-    pub fn send_write(&mut self, write: Write) {
+    pub(crate) fn send_write(&mut self, write: Write) {
         self.travel(false, |_| Event::ToResource(write));
     }
 

@@ -6,7 +6,7 @@ use crate::dice::Dice;
 
 /// The world of one seed.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The seed.
     pub seed: u64,
     /// How long faults happen.
@@ -33,7 +33,7 @@ pub struct Plan {
 
 /// One member.
 #[derive(Clone, Debug)]
-pub struct MemberPlan {
+pub(crate) struct MemberPlan {
     /// How fast its clock runs.
     pub rate_ppm: u64,
     /// How long it may be silent.
@@ -50,14 +50,15 @@ pub struct MemberPlan {
 
 /// One queue.
 #[derive(Clone, Debug)]
-pub struct QueuePlan {
+pub(crate) struct QueuePlan {
     /// How it behaves.
     pub settings: QueueSettings,
 }
 
 /// One election.
 #[derive(Clone, Copy, Debug)]
-pub struct ElectionPlan {
+#[allow(clippy::struct_field_names, reason = "the unit stands last")]
+pub(crate) struct ElectionPlan {
     /// Duration of its lease.
     pub ttl_ms: u64,
     /// How long an ask waits in line.
@@ -68,7 +69,7 @@ pub struct ElectionPlan {
 
 /// How packets travel.
 #[derive(Clone, Copy, Debug)]
-pub struct NetworkPlan {
+pub(crate) struct NetworkPlan {
     /// Usual delay of a packet.
     pub delay_us: u64,
     /// Of a thousand, so many are lost.
@@ -83,7 +84,7 @@ pub struct NetworkPlan {
 
 /// The server's disk and how its journal is cut.
 #[derive(Clone, Copy, Debug)]
-pub struct DiskPlan {
+pub(crate) struct DiskPlan {
     /// Size of a unit.
     pub segment_bytes: u32,
     /// Bytes between snapshots.
@@ -98,7 +99,8 @@ pub struct DiskPlan {
 
 /// Usual time between two faults of a kind; `None` for never.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct FaultPlan {
+#[allow(clippy::struct_field_names, reason = "the unit stands last")]
+pub(crate) struct FaultPlan {
     /// The server's process is killed.
     pub kill_ms: Option<u64>,
     /// The server loses power.
@@ -121,7 +123,7 @@ pub struct FaultPlan {
 
 impl Plan {
     /// What `seed` decides.
-    pub fn of(seed: u64) -> Self {
+    pub(crate) fn of(seed: u64) -> Self {
         let mut dice = Dice::new(seed);
         let fault_ms = dice.between(20_000, 90_000);
         let clocks_are_sound = !dice.percent(12);

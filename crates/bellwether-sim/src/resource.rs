@@ -5,13 +5,13 @@ use crate::history::What;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Resource {
+pub(crate) struct Resource {
     newest: u64,
 }
 
 impl Resource {
     /// Somebody writes.
-    pub fn write(&mut self, bus: &mut Bus, write: Write) {
+    pub(crate) fn write(&mut self, bus: &mut Bus, write: Write) {
         let accepted = write.term >= self.newest;
         self.newest = self.newest.max(write.term);
         if accepted {

@@ -37,7 +37,7 @@ struct Flush {
 
 /// See the module.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     disk: SimDisk,
     shard: Option<Shard<Asked>>,
     /// Number of its life.
@@ -63,7 +63,7 @@ pub struct Server {
 
 impl Server {
     /// A server that was never started, on an empty disk.
-    pub fn new(bus: &Bus, boundary: Boundary) -> Self {
+    pub(crate) fn new(bus: &Bus, boundary: Boundary) -> Self {
         let disk = SimDisk::new();
         disk.set_capacity(bus.plan.disk.capacity_bytes);
         Self {
@@ -89,7 +89,7 @@ impl Server {
     }
 
     /// Starts the process: replays what the disk has.
-    pub fn start(&mut self, bus: &mut Bus) {
+    pub(crate) fn start(&mut self, bus: &mut Bus) {
         if self.shard.is_some() {
             return;
         }
@@ -143,7 +143,7 @@ impl Server {
                     JournalFault::Unusable { .. } | JournalFault::Unreadable { .. }
                 );
                 let planted =
-                    (full && self.is_limited(bus)) || (self.is_planted && (unusable || full));
+                    (full && Self::is_limited(bus)) || (self.is_planted && (unusable || full));
                 bus.record(What::NotOpened { planted, fault: fault.to_string() });
                 // Recovery stopped half way: by a death of the process, or of the machine.
                 if bus.plan.faults.power_ms.is_some() && bus.dice.percent(50) {
@@ -158,12 +158,12 @@ impl Server {
         }
     }
 
-    fn is_limited(&self, bus: &Bus) -> bool {
+    fn is_limited(bus: &Bus) -> bool {
         !bus.healed && bus.plan.disk.capacity_bytes.is_some()
     }
 
     /// A packet arrives; without a process it is lost.
-    pub fn receive(&mut self, bus: &mut Bus, packet: Rc<Packet>) {
+    pub(crate) fn receive(&mut self, bus: &mut Bus, packet: Rc<Packet>) {
         if self.shard.is_none() {
             return;
         }
@@ -184,29 +184,24 @@ impl Server {
     }
 
     /// The server stands still.
-    pub fn pause(&mut self, until_us: u64) {
+    pub(crate) fn pause(&mut self, until_us: u64) {
         self.paused_until_us = self.paused_until_us.max(until_us);
     }
 
     /// The `k`-th call to the disk from now fails.
-    pub fn fail_disk_call(&mut self, bus: &mut Bus, k: u64, fault: file::Fault) {
+    pub(crate) fn fail_disk_call(&mut self, bus: &mut Bus, k: u64, fault: file::Fault) {
         self.is_planted = true;
         self.disk.fail_at(k, fault);
         bus.record(What::DiskCallFails);
     }
 
     /// Nothing goes wrong with it any more.
-    pub fn heal(&mut self, bus: &mut Bus) {
+    pub(crate) fn heal(&mut self, bus: &mut Bus) {
         self.disk.set_capacity(None);
         // A call that was still to fail does not.
         self.disk.fail_at(u64::MAX / 2, file::Fault::Eio);
         self.paused_until_us = bus.now_us;
         self.wake(bus, 0);
-    }
-
-    /// Whether a process runs.
-    pub fn is_up(&self) -> bool {
-        self.shard.is_some()
     }
 
     fn end_life(&mut self) {
@@ -221,7 +216,7 @@ impl Server {
     }
 
     /// The process is killed: what the kernel has is kept.
-    pub fn kill(&mut self, bus: &mut Bus) {
+    pub(crate) fn kill(&mut self, bus: &mut Bus) {
         if self.shard.is_none() {
             return;
         }
@@ -231,7 +226,7 @@ impl Server {
     }
 
     /// The machine loses power: what was not flushed is lost, torn or kept, sector by sector.
-    pub fn cut_power(&mut self, bus: &mut Bus) {
+    pub(crate) fn cut_power(&mut self, bus: &mut Bus) {
         bus.record(What::PowerCut);
         self.end_life();
         let choice = match bus.dice.below(10) {
@@ -246,7 +241,7 @@ impl Server {
     }
 
     /// Something of the current life happens.
-    pub fn happen(&mut self, bus: &mut Bus, life: u32, event: ServerEvent) {
+    pub(crate) fn happen(&mut self, bus: &mut Bus, life: u32, event: ServerEvent) {
         if life != self.life || self.shard.is_none() {
             return;
         }
@@ -425,8 +420,8 @@ impl Server {
         }
         self.is_broken = true;
         bus.stats.broken += 1;
-        let planted = self.is_planted && matches!(fault, JournalFault::Broken { .. })
-            || self.is_planted && matches!(fault, JournalFault::Unreadable { .. });
+        let planted = self.is_planted
+            && matches!(fault, JournalFault::Broken { .. } | JournalFault::Unreadable { .. });
         bus.record(What::Broken { planted, fault: fault.to_string() });
         let us = bus.dice.between(5_000, 50_000);
         bus.after(us, Event::Server(self.life, ServerEvent::Exit));
@@ -441,7 +436,7 @@ impl Server {
     }
 
     /// Somebody sends a message, to see whether those who wait for it get it.
-    pub fn probe(&mut self, bus: &mut Bus, queue: u8) {
+    pub(crate) fn probe(&mut self, bus: &mut Bus, queue: u8) {
         bus.last_id += 1;
         let id = bus.last_id;
         let body = Bodies { usual_bytes: bus.plan.body_bytes }.of(id);
@@ -461,7 +456,7 @@ impl Server {
     }
 
     /// The auditor looks at everything, in one moment.
-    pub fn audit(&mut self, bus: &mut Bus) -> Option<u64> {
+    pub(crate) fn audit(&mut self, bus: &mut Bus) -> Option<u64> {
         if self.shard.is_none() || bus.now_us < self.paused_until_us || self.is_broken {
             return None;
         }
@@ -489,7 +484,7 @@ impl Server {
     }
 
     /// Somebody asks the holder of a lease to step down.
-    pub fn ask_step_down(&mut self, bus: &Bus, election: u8) {
+    pub(crate) fn ask_step_down(&mut self, bus: &Bus, election: u8) {
         self.ask(bus, 0, 0, None, Command::AskStepDown { lease: lease_name(election) });
     }
 

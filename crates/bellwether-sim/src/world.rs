@@ -24,7 +24,7 @@ const PROBE_MS: u64 = 8_000;
 
 /// See the module.
 #[derive(Debug)]
-pub struct World {
+pub(crate) struct World {
     /// Everything that is shared.
     pub bus: Bus,
     server: Server,
@@ -38,7 +38,7 @@ pub struct World {
 
 impl World {
     /// The world of a plan, before anything happens.
-    pub fn new(plan: Plan, verbose: bool) -> Self {
+    pub(crate) fn new(plan: Plan, verbose: bool) -> Self {
         let plan = Rc::new(plan);
         let mut bus = Bus::new(Rc::clone(&plan), verbose);
         let bodies = Bodies { usual_bytes: plan.body_bytes };
@@ -47,11 +47,20 @@ impl World {
         let resources = plan.elections.iter().map(|_| Resource::default()).collect();
         let trusting = vec![Vec::new(); plan.elections.len()];
         let healed_at_ms = plan.fault_ms;
-        Self { bus, server, members, resources, processes: 0, trusting, healed_at_ms, probes_until_ms: None }
+        Self {
+            bus,
+            server,
+            members,
+            resources,
+            processes: 0,
+            trusting,
+            healed_at_ms,
+            probes_until_ms: None,
+        }
     }
 
     /// Lets everything happen, until the end or until an invariant breaks.
-    pub fn run(&mut self) {
+    pub(crate) fn run(&mut self) {
         self.begin();
         while self.bus.history.violation.is_none() {
             let Some(event) = self.bus.next() else { break };

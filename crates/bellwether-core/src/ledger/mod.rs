@@ -6,7 +6,7 @@
 //!                              └──► Answer, with the barrier it must wait for
 //! ```
 //!
-//! 1. State is only ever changed by [`Ledger::set`], from a [`Change`]; what is not journaled
+//! 1. State is only ever changed by `Ledger::set`, from a [`Change`]; what is not journaled
 //!    (demands, heartbeats, timers, lanes) is derived or may be lost.
 //! 2. A message becomes visible to receivers only when the frame that made it ready is durable
 //!    ([`Ledger::durable`]): nobody acts on what a power cut could undo.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::history::{Body, How, Key, Record, Seen, Token, What};
 
 #[derive(Clone, Copy, Debug)]
+#[allow(dead_code, reason = "some of it is only told to people")]
 pub(super) struct Fate {
     /// The request that sent it.
     pub(super) key: Key,

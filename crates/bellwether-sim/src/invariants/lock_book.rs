@@ -14,6 +14,7 @@ pub(super) enum Basis {
 
 /// The newest delivery of one message.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_field_names, reason = "`lock_ms` is its name everywhere")]
 pub(super) struct Lock {
     pub(super) token: Token,
     pub(super) said_ms: u64,

@@ -38,7 +38,7 @@ mod trust_ends_in_time;
 mod unknown_retry_adds_at_most_one;
 
 /// One invariant.
-pub trait Invariant: std::fmt::Debug {
+pub(crate) trait Invariant: std::fmt::Debug {
     /// Its number and name.
     fn name(&self) -> &'static str;
 
@@ -48,7 +48,8 @@ pub trait Invariant: std::fmt::Debug {
 
 /// An invariant that broke.
 #[derive(Clone, Debug)]
-pub struct Violation {
+#[allow(dead_code, reason = "some of it is only told to people")]
+pub(crate) struct Violation {
     /// Which.
     pub invariant: &'static str,
     /// How.
@@ -59,11 +60,11 @@ pub struct Violation {
 
 /// All of them.
 #[derive(Debug)]
-pub struct Invariants(Vec<Box<dyn Invariant>>);
+pub(crate) struct Invariants(Vec<Box<dyn Invariant>>);
 
 impl Invariants {
     /// All invariants, for the world of `plan`.
-    pub fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &Plan) -> Self {
         Self(vec![
             Box::new(no_acknowledged_message_lost::Check::default()),
             Box::new(delivered_is_what_was_sent::Check::default()),
@@ -98,7 +99,7 @@ impl Invariants {
     }
 
     /// Something happened; the first invariant that it breaks.
-    pub fn see(&mut self, record: &Record) -> Option<Violation> {
+    pub(crate) fn see(&mut self, record: &Record) -> Option<Violation> {
         self.0.iter_mut().find_map(|invariant| {
             let how = invariant.see(record).err()?;
             Some(Violation { invariant: invariant.name(), how, index: record.index })

@@ -48,10 +48,10 @@ impl Invariant for Check {
             }
             What::Delivered(delivery) => {
                 let token = delivery.token;
-                if let Some(at) = self.not_before.get(&token.spot) {
-                    if delivery.granted_ms < *at {
-                        return Err(format!("{token:?} was to stay away until {at} ms"));
-                    }
+                if let Some(at) = self.not_before.get(&token.spot)
+                    && delivery.granted_ms < *at
+                {
+                    return Err(format!("{token:?} was to stay away until {at} ms"));
                 }
                 let Body::Of(id) = delivery.body else { return Ok(()) };
                 if let Some(due) = self.due.get(&id).filter(|due| **due > record.wall_ms_max) {

@@ -16,20 +16,20 @@ impl Invariant for Check {
     }
 
     fn see(&mut self, record: &Record) -> Result<(), String> {
-        if let What::Delivered(delivery) = &record.what {
-            if let Some(lock) = self.book.get(delivery.token.spot) {
-                let stands = lock.token != delivery.token
-                    && !lock.unsure
-                    && !lock.in_session
-                    && lock.settled == 0
-                    && lock.basis != Basis::Restarted
-                    && delivery.granted_ms < lock.until_min_ms;
-                if stands {
-                    return Err(format!(
-                        "{:?} was handed out at {} ms while {:?} holds until {} ms",
-                        delivery.token, delivery.granted_ms, lock.token, lock.until_min_ms
-                    ));
-                }
+        if let What::Delivered(delivery) = &record.what
+            && let Some(lock) = self.book.get(delivery.token.spot)
+        {
+            let stands = lock.token != delivery.token
+                && !lock.unsure
+                && !lock.in_session
+                && lock.settled == 0
+                && lock.basis != Basis::Restarted
+                && delivery.granted_ms < lock.until_min_ms;
+            if stands {
+                return Err(format!(
+                    "{:?} was handed out at {} ms while {:?} holds until {} ms",
+                    delivery.token, delivery.granted_ms, lock.token, lock.until_min_ms
+                ));
             }
         }
         self.book.see(record);

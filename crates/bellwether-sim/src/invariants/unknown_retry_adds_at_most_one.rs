@@ -63,10 +63,11 @@ impl Check {
         let Some((hashes, wall_ms)) = self.applied.get(&key) else { return Ok(()) };
         for (hash, _) in hashes.iter().zip(sequences).filter(|(h, s)| **h != 0 && **s != 0) {
             let earlier = self.accepted.insert((queue, *hash), (key, *wall_ms));
-            if let Some((other, at)) = earlier.filter(|(other, _)| *other != key) {
-                if *wall_ms >= at && *wall_ms < at + window {
-                    return Err(format!("id {hash:x} was accepted twice: {other:?}, {key:?}"));
-                }
+            if let Some((other, at)) = earlier.filter(|(other, _)| *other != key)
+                && *wall_ms >= at
+                && *wall_ms < at + window
+            {
+                return Err(format!("id {hash:x} was accepted twice: {other:?}, {key:?}"));
             }
         }
         Ok(())

@@ -166,7 +166,7 @@ impl Elector {
 
     /// Most renewals are heartbeats of the whole member; some name the lease by its id.
     fn renew(&mut self, shell: &mut Shell, bus: &mut Bus, attempt: Attempt, deadline: BootTime) {
-        if attempt.0 % 7 != 0 {
+        if !attempt.0.is_multiple_of(7) {
             self.wants_beat = Some((attempt, deadline));
             return;
         }

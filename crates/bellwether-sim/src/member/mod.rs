@@ -21,7 +21,7 @@ use process::Process;
 
 /// One member.
 #[derive(Debug)]
-pub struct Member {
+pub(crate) struct Member {
     index: usize,
     clock: DriftingClock,
     process: Option<Process>,
@@ -34,7 +34,7 @@ pub struct Member {
 
 impl Member {
     /// A member that was not started yet.
-    pub fn new(bus: &mut Bus, index: usize) -> Self {
+    pub(crate) fn new(bus: &mut Bus, index: usize) -> Self {
         let rate_ppm = bus.plan.members[index].rate_ppm;
         let offset_ms = bus.dice.between(1_000, 1_000_000_000);
         Self {
@@ -52,7 +52,7 @@ impl Member {
     }
 
     /// Starts a process under a new id.
-    pub fn start(&mut self, bus: &mut Bus, number: u32) {
+    pub(crate) fn start(&mut self, bus: &mut Bus, number: u32) {
         if self.process.is_some() {
             return;
         }
@@ -64,7 +64,7 @@ impl Member {
     }
 
     /// Ends the process at once.
-    pub fn kill(&mut self, bus: &mut Bus) {
+    pub(crate) fn kill(&mut self, bus: &mut Bus) {
         if let Some(process) = self.process.take() {
             bus.record(What::MemberDown { member: self.index, process: process.number() });
         }
@@ -73,7 +73,7 @@ impl Member {
     }
 
     /// Lets it stand still.
-    pub fn pause(&mut self, bus: &mut Bus, until_us: u64) {
+    pub(crate) fn pause(&mut self, bus: &mut Bus, until_us: u64) {
         if self.process.is_some() && until_us > self.paused_until_us {
             self.paused_until_us = until_us;
             bus.at(until_us, Event::MemberWakes(self.index));
@@ -81,13 +81,13 @@ impl Member {
     }
 
     /// It goes on at once.
-    pub fn resume(&mut self, bus: &mut Bus) {
-        self.paused_until_us = bus.now_us;
+    pub(crate) fn resume(&mut self, bus: &mut Bus) {
+        self.paused_until_us = bus.now_us.max(1);
         bus.after(0, Event::MemberWakes(self.index));
     }
 
     /// An answer arrives.
-    pub fn receive(&mut self, bus: &mut Bus, answer: Rc<Answer>) {
+    pub(crate) fn receive(&mut self, bus: &mut Bus, answer: Rc<Answer>) {
         if bus.now_us < self.paused_until_us {
             self.held_back.push(answer);
             return;
@@ -100,10 +100,14 @@ impl Member {
     }
 
     /// The time has come that was arranged, or the pause is over.
-    pub fn wake(&mut self, bus: &mut Bus) {
-        if bus.now_us < self.paused_until_us {
+    pub(crate) fn wake(&mut self, bus: &mut Bus) {
+        let goes_on = self.paused_until_us != 0 && bus.now_us >= self.paused_until_us;
+        let stands_still = bus.now_us < self.paused_until_us;
+        // What was arranged earlier and put off since is not due.
+        if stands_still || !(goes_on || bus.now_us >= self.wakes_at_us) {
             return;
         }
+        self.paused_until_us = 0;
         self.wakes_at_us = u64::MAX;
         let now = self.now(bus);
         // After a pause either may come first: what waited in the socket, or what was due.
@@ -143,12 +147,12 @@ impl Member {
     }
 
     /// The term under which it trusts its lease at this moment.
-    pub fn trusts(&self, bus: &Bus, election: u8) -> Option<u64> {
+    pub(crate) fn trusts(&self, bus: &Bus, election: u8) -> Option<u64> {
         self.process.as_ref()?.trusts(self.now(bus), election)
     }
 
     /// Whether it does a leader's work at this moment.
-    pub fn leads(&self, bus: &Bus, election: u8) -> bool {
+    pub(crate) fn leads(&self, bus: &Bus, election: u8) -> bool {
         self.process.as_ref().is_some_and(|process| process.leads(self.now(bus), election))
     }
 }

@@ -51,8 +51,7 @@ impl Process {
         let producers = (0..).zip(&plan.sends).map(|(i, q)| Producer::new(bus, i, *q)).collect();
         let ttl_ms = plan.ttl_ms;
         let is_calm = bus.healed;
-        let mut process =
-            Self { shell, ttl_ms, electors, pumps, sessions, producers, is_calm };
+        let mut process = Self { shell, ttl_ms, electors, pumps, sessions, producers, is_calm };
         process.join(bus);
         process
     }
@@ -246,6 +245,13 @@ impl Process {
         self.sessions.iter_mut().for_each(|consumer| consumer.ghost(shell, bus));
     }
 
+        format!(
+            "{:?} {:?} {:?}",
+            self.electors.iter().map(|e| e.candidacy.next_wake()).collect::<Vec<_>>(),
+            self.pumps.iter().map(|e| e.flow.next_wake()).collect::<Vec<_>>(),
+            self.shell.next_timer()
+        )
+    }
     pub(super) fn next_wake(&self) -> Option<BootTime> {
         let electors = self.electors.iter().filter_map(|elector| elector.candidacy.next_wake());
         let pumps = self.pumps.iter().filter_map(|pump| pump.flow.next_wake());

@@ -96,6 +96,7 @@ impl Pump {
         }
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "an action is performed once")]
     fn perform(
         &mut self,
         shell: &mut Shell,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bellwether::journal::file::{FileJournal, FileOptions, RealDisk, State, check};
+use bellwether::journal::file::{FileJournal, RealDisk, State, check};
 use bellwether::journal::{Journal as _, JournalFault};
 
 use crate::world::{Recovered, payload, run_jobs, tiny};
@@ -51,28 +51,4 @@ fn a_store_on_a_real_disk_survives_being_closed_and_killed() {
     let verdict = check(disk, &dir).unwrap();
     assert!(matches!(verdict.state, State::Clean), "{verdict:?}");
     assert_eq!(verdict.incarnation, 3);
-}
-
-/// `cargo test --release … append_cost -- --ignored --nocapture`
-#[test]
-#[ignore = "a measurement, not a test"]
-#[expect(clippy::disallowed_methods, reason = "a measurement needs a clock")]
-fn append_cost() {
-    for (len, count) in [(300, 200_000), (64 << 10, 4_000)] {
-        let dir = TempDir::new("cost");
-        let mut none = Recovered::default();
-        let disk = Arc::new(RealDisk);
-        let options = FileOptions::default();
-        let mut journal = FileJournal::open(disk, &dir.0, options, &mut none).unwrap();
-        let bytes = payload(1, len);
-        let mut spent = std::time::Duration::ZERO;
-        for _ in 0..count {
-            run_jobs(&mut journal).unwrap();
-            let start = std::time::Instant::now();
-            journal.prepare(len).unwrap();
-            journal.append(&bytes).unwrap();
-            spent += start.elapsed();
-        }
-        println!("{len} bytes: {} ns an append", spent.as_nanos() / count);
-    }
 }
