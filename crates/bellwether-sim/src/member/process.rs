@@ -245,13 +245,6 @@ impl Process {
         self.sessions.iter_mut().for_each(|consumer| consumer.ghost(shell, bus));
     }
 
-        format!(
-            "{:?} {:?} {:?}",
-            self.electors.iter().map(|e| e.candidacy.next_wake()).collect::<Vec<_>>(),
-            self.pumps.iter().map(|e| e.flow.next_wake()).collect::<Vec<_>>(),
-            self.shell.next_timer()
-        )
-    }
     pub(super) fn next_wake(&self) -> Option<BootTime> {
         let electors = self.electors.iter().filter_map(|elector| elector.candidacy.next_wake());
         let pumps = self.pumps.iter().filter_map(|pump| pump.flow.next_wake());
