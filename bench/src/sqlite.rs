@@ -82,7 +82,7 @@ fn serve(connection: &Connection, inbox: &mpsc::Receiver<Step>) {
             match step {
                 Step::Send(body, done) => {
                     send.execute(params![body]).expect("insert");
-                    answers.push(Box::new(move || drop(done.send(()))));
+                    answers.push(Box::new(move || done.send(()).unwrap_or_default()));
                 }
                 Step::Receive(done) => {
                     let found = receive.query_row([], |r| Ok((r.get(0)?, r.get(1)?))).ok();
@@ -90,7 +90,7 @@ fn serve(connection: &Connection, inbox: &mpsc::Receiver<Step>) {
                 }
                 Step::Complete(id, done) => {
                     complete.execute(params![id]).expect("delete");
-                    answers.push(Box::new(move || drop(done.send(()))));
+                    answers.push(Box::new(move || done.send(()).unwrap_or_default()));
                 }
             }
             if answers.len() >= 4096 {

@@ -1,12 +1,12 @@
 //! Full cycles: send, receive, complete.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bellwether::core::command::{Command, Disposition, Request, Settlement};
 use bellwether::core::name::{LockToken, QueuePath, RequestNumber};
 use bellwether::{Bellwether, Queue, QueueSettings};
+use bytes::Bytes;
 
 use super::{Options, address, fresh};
 use crate::report::{Report, median, rate};
@@ -14,6 +14,8 @@ use crate::sqlite::Sqlite;
 
 const ROUND: Duration = Duration::from_secs(2);
 pub(super) const BATCH: usize = 64;
+/// A message is there for each receive; longer waits are faults.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) async fn against_sqlite(options: &Options, report: &mut Report) {
     for (callers, target) in [(64, 2.0), (512, 2.5)] {
@@ -24,18 +26,16 @@ pub(super) async fn against_sqlite(options: &Options, report: &mut Report) {
             let sqlite = Arc::new(Sqlite::open(&folder));
             let (mut ratios, mut ours, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
             for _ in 0..options.pairs {
-                let queue_of = queue.clone();
-                let our = round(callers, move |count| {
-                    let (queue, body) = (queue_of.clone(), vec![0x42u8; body_bytes]);
-                    async move { cycle(&queue, body, &count).await }
-                })
-                .await;
-                let sqlite_of = Arc::clone(&sqlite);
-                let their = round(callers, move |count| {
-                    let (sqlite, body) = (Arc::clone(&sqlite_of), vec![0x42u8; body_bytes]);
+                let our = round(callers, |until| cycles(queue.clone(), body_bytes, until)).await;
+                let their = round(callers, |until| {
+                    let sqlite = Arc::clone(&sqlite);
                     async move {
-                        sqlite.cycle(&body).await;
-                        count.fetch_add(1, Ordering::Relaxed);
+                        let (body, mut done) = (vec![0x42u8; body_bytes], 0);
+                        while Instant::now() < until {
+                            sqlite.cycle(&body).await;
+                            done += 1;
+                        }
+                        done
                     }
                 })
                 .await;
@@ -56,51 +56,60 @@ pub(super) async fn against_sqlite(options: &Options, report: &mut Report) {
     }
 }
 
-async fn cycle(queue: &Queue, body: Vec<u8>, count: &AtomicU64) {
-    queue.send(body).await.expect("sent");
-    let wait = Duration::from_secs(10);
-    let delivery = queue.receive().wait(wait).one().await.expect("received");
-    delivery.expect("there is one for each sender").complete().await.expect("completed");
-    count.fetch_add(1, Ordering::Relaxed);
-}
-
-/// Runs `callers` tasks that repeat `step` for a round; steps per second.
-pub(super) async fn round<F: Future<Output = ()> + Send + 'static>(
-    callers: usize,
-    step: impl Fn(Arc<AtomicU64>) -> F + Clone + Send + Sync + 'static,
-) -> f64 {
-    let count = Arc::new(AtomicU64::new(0));
-    let start = Instant::now();
-    let tasks: Vec<_> = (0..callers)
-        .map(|_| {
-            let (step, count) = (step.clone(), Arc::clone(&count));
-            tokio::spawn(async move {
-                while start.elapsed() < ROUND {
-                    step(Arc::clone(&count)).await;
-                }
-            })
-        })
-        .collect();
-    for task in tasks {
-        task.await.expect("a caller");
+/// Sends, receives and completes one message after the other; how many.
+async fn cycles(queue: Queue, body_bytes: usize, until: Instant) -> u64 {
+    let mut done = 0;
+    while Instant::now() < until {
+        queue.send(vec![0x42u8; body_bytes]).await.expect("sent");
+        let delivery = queue.receive().wait(PATIENCE).one().await.expect("received");
+        delivery.expect("there is one for each sender").complete().await.expect("completed");
+        done += 1;
     }
-    count.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64()
+    done
 }
 
-pub(super) async fn send_batch(queue: &Queue, body: bytes::Bytes, count: &AtomicU64) {
-    queue.send_batch((0..BATCH).map(|_| body.clone())).await.expect("sent");
-    count.fetch_add(BATCH as u64, Ordering::Relaxed);
+/// Runs `callers` tasks for a round, each of which says how much it did; how much a second.
+pub(super) async fn round<F: Future<Output = u64> + Send + 'static>(
+    callers: usize,
+    caller: impl Fn(Instant) -> F,
+) -> f64 {
+    let start = Instant::now();
+    let tasks: Vec<_> = (0..callers).map(|_| tokio::spawn(caller(start + ROUND))).collect();
+    let mut done = 0;
+    for task in tasks {
+        done += task.await.expect("a caller");
+    }
+    done as f64 / start.elapsed().as_secs_f64()
 }
 
-/// One batch through its whole life, each step one command.
-pub(super) async fn cycle_batch(bw: &Bellwether, queue: &Queue, body: bytes::Bytes, count: &AtomicU64) {
+/// Sends batches; how many messages.
+pub(super) async fn send_batches(queue: Queue, body: Bytes, until: Instant) -> u64 {
+    let mut done = 0;
+    while Instant::now() < until {
+        queue.send_batch((0..BATCH).map(|_| body.clone())).await.expect("sent");
+        done += BATCH as u64;
+    }
+    done
+}
+
+/// Takes batches through their whole life; how many messages.
+pub(super) async fn cycle_batches(bw: Bellwether, queue: Queue, body: Bytes, until: Instant) -> u64 {
+    let mut done = 0;
+    while Instant::now() < until {
+        done += cycle_batch(&bw, &queue, &body).await;
+    }
+    done
+}
+
+/// One batch through its whole life, each step one command; how many messages.
+pub(super) async fn cycle_batch(bw: &Bellwether, queue: &Queue, body: &Bytes) -> u64 {
     queue.send_batch((0..BATCH).map(|_| body.clone())).await.expect("sent");
-    let wait = Duration::from_secs(10);
-    let deliveries =
-        queue.receive().max(BATCH as u32).wait(wait).many().await.expect("received");
+    let receive = queue.receive().max(BATCH as u32).wait(PATIENCE);
+    let deliveries = receive.many().await.expect("received");
     let tokens: Vec<LockToken> = deliveries.into_iter().map(|delivery| delivery.keep()).collect();
-    count.fetch_add(tokens.len() as u64, Ordering::Relaxed);
+    let done = tokens.len() as u64;
     complete_batch(bw, queue, tokens).await;
+    done
 }
 
 async fn complete_batch(bw: &Bellwether, queue: &Queue, tokens: Vec<LockToken>) {
@@ -121,41 +130,29 @@ pub(super) async fn batches(options: &Options, report: &mut Report) {
     let folder = fresh(options, "batches");
     let bw = Bellwether::open(address(&folder)).await.expect("a store");
     let queue = bw.create_queue("bench", QueueSettings::default()).await.expect("a queue");
-    let body = bytes::Bytes::from(vec![0x42u8; 256]);
-
-    let cycles = {
-        // The first round makes the units that the later ones write over.
-        let mut rates = Vec::new();
-        for _ in 0..=options.pairs {
-            let (bw, queue, body) = (bw.clone(), queue.clone(), body.clone());
-            let cycles = round(16, move |count| {
-                let (bw, queue, body) = (bw.clone(), queue.clone(), body.clone());
-                async move { cycle_batch(&bw, &queue, body, &count).await }
-            });
-            rates.push(cycles.await);
-        }
-        median(&mut rates[1..])
+    let body = Bytes::from(vec![0x42u8; 256]);
+    let cycle_round = |callers| {
+        round(callers, |until| cycle_batches(bw.clone(), queue.clone(), body.clone(), until))
     };
+
+    // The first round makes the units that the later ones write over.
+    let first = cycle_round(16).await;
+    report.figure("full cycles, batches of 64, the first two seconds", rate(first), first);
+    let mut rates = Vec::new();
+    for _ in 0..options.pairs {
+        rates.push(cycle_round(16).await);
+    }
+    let cycles = median(&mut rates);
     let what = "full cycles, batches of 64, 16 callers, 256 B";
     report.check(what, rate(cycles), cycles, ">= 150 000/s", cycles >= 150_000.0);
 
     let mut rates = Vec::new();
     for _ in 0..options.pairs {
-        let (queue_of_round, body) = (queue.clone(), body.clone());
-        let sent = round(8, move |count| {
-            let (queue, body) = (queue_of_round.clone(), body.clone());
-            async move { send_batch(&queue, body, &count).await }
-        });
-        rates.push(sent.await);
+        let sends = |until| send_batches(queue.clone(), body.clone(), until);
+        rates.push(round(8, sends).await);
         // Emptied again, so that the next round finds units to write over.
         queue.purge(None).await.expect("purged");
-        let (bw_of_round, queue_of_round) = (bw.clone(), queue.clone());
-        round(4, move |count| {
-            let (bw, queue) = (bw_of_round.clone(), queue_of_round.clone());
-            let body = bytes::Bytes::from_static(&[0x42; 256]);
-            async move { cycle_batch(&bw, &queue, body, &count).await }
-        })
-        .await;
+        cycle_round(4).await;
     }
     let sent = median(&mut rates);
     let what = "sends, batches of 64, 8 callers, 256 B";

@@ -1,7 +1,5 @@
 //! Two million messages pass through while one forgotten message stays.
 
-use std::sync::atomic::AtomicU64;
-
 use bellwether::{Bellwether, QueueSettings};
 
 use super::cycles::{BATCH, cycle_batch};
@@ -18,14 +16,12 @@ pub(super) async fn run(options: &Options, report: &mut Report) {
     forgotten.send(vec![0x42u8; 1024]).await.expect("sent");
     let queue = bw.create_queue("bench", QueueSettings::default()).await.expect("a queue");
     let body = bytes::Bytes::from(vec![0x42u8; 1024]);
-    let count = std::sync::Arc::new(AtomicU64::new(0));
     let tasks: Vec<_> = (0..8)
         .map(|_| {
             let (bw, queue, body) = (bw.clone(), queue.clone(), body.clone());
-            let count = std::sync::Arc::clone(&count);
             tokio::spawn(async move {
                 for _ in 0..MESSAGES / BATCH / 8 {
-                    cycle_batch(&bw, &queue, body.clone(), &count).await;
+                    cycle_batch(&bw, &queue, &body).await;
                 }
             })
         })

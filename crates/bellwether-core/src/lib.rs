@@ -40,7 +40,7 @@ pub mod command;
 pub mod content;
 mod contents;
 pub mod error;
-mod fixed;
+pub mod fixed;
 pub mod flow;
 pub mod lease;
 pub mod ledger;

@@ -8,38 +8,31 @@ use crate::limits;
 
 /// Name of a queue. Kept as it was written; compared without regard to ASCII case.
 #[derive(Clone)]
-pub struct QueueName {
-    text: Arc<str>,
-    folded: Arc<str>,
+pub struct QueueName(Arc<Spelling>);
+
+struct Spelling {
+    text: Box<str>,
+    /// The form that is compared.
+    folded: Box<str>,
 }
 
 impl QueueName {
     /// Checks and takes a name.
     pub fn new(text: &str) -> Result<Self, Refusal> {
         check_name("queue name", text)?;
-        let text: Arc<str> = Arc::from(text);
-        let folded = if text.bytes().any(|b| b.is_ascii_uppercase()) {
-            Arc::from(text.to_ascii_lowercase())
-        } else {
-            Arc::clone(&text)
-        };
-        Ok(Self { text, folded })
+        let folded = text.to_ascii_lowercase().into();
+        Ok(Self(Arc::new(Spelling { text: text.into(), folded })))
     }
 
     /// The name as it was written.
     pub fn as_str(&self) -> &str {
-        &self.text
-    }
-
-    /// The form that is compared.
-    pub fn folded(&self) -> &str {
-        &self.folded
+        &self.0.text
     }
 }
 
 impl PartialEq for QueueName {
     fn eq(&self, other: &Self) -> bool {
-        self.folded == other.folded
+        self.0.folded == other.0.folded
     }
 }
 impl Eq for QueueName {}
@@ -50,17 +43,17 @@ impl PartialOrd for QueueName {
 }
 impl Ord for QueueName {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.folded.cmp(&other.folded)
+        self.0.folded.cmp(&other.0.folded)
     }
 }
 impl fmt::Debug for QueueName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.text)
+        write!(f, "{:?}", self.0.text)
     }
 }
 impl fmt::Display for QueueName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.0.text)
     }
 }
 

@@ -17,7 +17,11 @@ use crate::queue::{Queue, ms};
 
 /// A message as the store shows it: what was sent, and what became of it.
 #[derive(Clone, Debug)]
-pub struct Received {
+pub struct Received(Box<Parts>);
+
+/// Boxed, because what is received is handed around and a message is large.
+#[derive(Clone, Debug)]
+struct Parts {
     message: Message,
     /// Why the message is not what was sent, if its bytes cannot be read.
     unreadable: Option<String>,
@@ -30,89 +34,84 @@ pub struct Received {
 pub(crate) fn read_views(
     views: Vec<MessageView>,
     contents: Vec<Result<Bytes, String>>,
-) -> Vec<Received> {
+) -> impl Iterator<Item = Received> {
     let mut contents = contents.into_iter();
-    let mut next = || contents.next().unwrap_or_else(|| Err("its content is missing".into()));
-    views
-        .into_iter()
-        .map(|view| {
-            let (mut message, mut unreadable) = match next().map(message::decode) {
-                Ok(Ok(message)) => (message, None),
-                Ok(Err(bad)) => {
-                    (Message::default(), Some(format!("its content is unreadable: {bad}")))
-                }
-                Err(what) => (Message::default(), Some(what)),
-            };
-            let mut overlay = None;
-            if view.message.standing.overlay.0 != 0 {
-                match next().map(|content| Overlay::decode(&content)) {
-                    Ok(Ok(found)) => overlay = Some(Box::new(found)),
-                    Ok(Err(bad)) => unreadable = Some(format!("its changes are unreadable: {bad}")),
-                    Err(what) => unreadable = Some(what),
-                }
+    views.into_iter().map(move |view| {
+        let mut next = || contents.next().unwrap_or_else(|| Err("its content is missing".into()));
+        let (mut message, mut unreadable) = match next().map(message::decode) {
+            Ok(Ok(message)) => (message, None),
+            Ok(Err(bad)) => (Message::default(), Some(format!("its content is unreadable: {bad}"))),
+            Err(what) => (Message::default(), Some(what)),
+        };
+        let mut overlay = None;
+        if view.message.standing.overlay.0 != 0 {
+            match next().map(|content| Overlay::decode(&content)) {
+                Ok(Ok(found)) => overlay = Some(Box::new(found)),
+                Ok(Err(bad)) => unreadable = Some(format!("its changes are unreadable: {bad}")),
+                Err(what) => unreadable = Some(what),
             }
-            // What the content leaves to the record.
-            let record = &view.message;
-            if let Some(session) = &view.session {
-                message.session = Some(session.as_str().to_owned());
-            }
-            if record.expires_at != WallTime::NEVER {
-                let ms = record.expires_at.0.saturating_sub(record.enqueued_at.0);
-                message.ttl = Some(Duration::from_millis(ms));
-            }
-            if let State::Scheduled { due } = record.standing.state {
-                message.scheduled_at = Some(due);
-            }
-            if let Some(overlay) = &overlay {
-                message.apply(overlay);
-            }
-            Received { message, unreadable, view, overlay }
-        })
-        .collect()
+        }
+        // What the content leaves to the record.
+        let record = &view.message;
+        if let Some(session) = &view.session {
+            message.session = Some(session.as_str().to_owned());
+        }
+        if record.expires_at != WallTime::NEVER {
+            let ms = record.expires_at.0.saturating_sub(record.enqueued_at.0);
+            message.ttl = Some(Duration::from_millis(ms));
+        }
+        if let State::Scheduled { due } = record.standing.state {
+            message.scheduled_at = Some(due);
+        }
+        if let Some(overlay) = &overlay {
+            message.apply(overlay);
+        }
+        Received(Box::new(Parts { message, unreadable, view, overlay }))
+    })
 }
 
 impl Received {
     /// The message, or why it cannot be read. What can be read is also reached directly.
     pub fn message(&self) -> Result<&Message, &str> {
-        match &self.unreadable {
-            None => Ok(&self.message),
+        match &self.0.unreadable {
+            None => Ok(&self.0.message),
             Some(what) => Err(what),
         }
     }
 
     /// Its number in its queue.
     pub fn sequence(&self) -> SequenceNumber {
-        self.view.sequence
+        self.0.view.sequence
     }
 
     /// When it entered the queue.
     pub fn enqueued_at(&self) -> WallTime {
-        self.view.message.enqueued_at
+        self.0.view.message.enqueued_at
     }
 
     /// When it expires, if it does.
     pub fn expires_at(&self) -> Option<WallTime> {
-        Some(self.view.message.expires_at).filter(|at| *at != WallTime::NEVER)
+        Some(self.0.view.message.expires_at).filter(|at| *at != WallTime::NEVER)
     }
 
     /// Which delivery this is, the current one included: one the first time, zero if it was only
     /// looked at before that.
     pub fn deliveries(&self) -> u32 {
-        let held = u32::from(matches!(self.view.message.standing.state, State::Locked(_)));
-        self.view.message.standing.deliveries + held
+        let held = u32::from(matches!(self.0.view.message.standing.state, State::Locked(_)));
+        self.0.view.message.standing.deliveries + held
     }
 
     /// Where it is in its life.
     pub fn state(&self) -> State {
-        self.view.message.standing.state
+        self.0.view.message.standing.state
     }
 
     /// Why it is a dead letter, if it is one.
     pub fn dead_letter_reason(&self) -> Option<&str> {
-        match self.view.message.standing.reason {
+        match self.0.view.message.standing.reason {
             Reason::None => None,
             reason => {
-                let said = || self.overlay.as_ref()?.reason.as_deref();
+                let said = || self.0.overlay.as_ref()?.reason.as_deref();
                 reason.as_str().or_else(said).or(Some(""))
             }
         }
@@ -120,13 +119,13 @@ impl Received {
 
     /// What was said about why it is a dead letter. What was said of an earlier death is not.
     pub fn dead_letter_description(&self) -> Option<&str> {
-        let said = self.view.message.standing.reason == Reason::Application;
-        self.overlay.as_ref().filter(|_| said)?.description.as_deref()
+        let said = self.0.view.message.standing.reason == Reason::Application;
+        self.0.overlay.as_ref().filter(|_| said)?.description.as_deref()
     }
 
     /// The record itself.
     pub fn view(&self) -> &MessageView {
-        &self.view
+        &self.0.view
     }
 }
 
@@ -138,8 +137,7 @@ impl Received {
 #[derive(Debug)]
 pub struct Delivery {
     queue: Queue,
-    /// Boxed, because a delivery is handed around and a message is large.
-    received: Box<Received>,
+    received: Received,
     token: LockToken,
     locked_until: BootTime,
     lock_ms: u32,
@@ -152,23 +150,23 @@ impl Deref for Delivery {
     type Target = Message;
 
     fn deref(&self) -> &Message {
-        &self.received.message
+        &self.received.0.message
     }
 }
 
 impl Delivery {
     /// `None` for a message that cannot be read: it is set aside where its bytes are kept.
     pub(crate) fn new(queue: Queue, now: Now, received: Received) -> Option<Self> {
-        let token = received.view.token()?;
-        let State::Locked(lock) = received.view.message.standing.state else { return None };
-        let unreadable = received.unreadable.clone();
+        let token = received.0.view.token()?;
+        let State::Locked(lock) = received.0.view.message.standing.state else { return None };
+        let unreadable = received.0.unreadable.clone();
         let delivery = Self {
             queue,
             token,
             // The lock began before its answer reached us; it is at most this long.
             locked_until: now.boot.plus_ms(lock.lock_ms.into()),
             lock_ms: lock.lock_ms,
-            received: Box::new(received),
+            received,
             changes: Overlay::default(),
             if_dropped: Some(Disposition::Abandon { delay_ms: None }),
         };

@@ -7,9 +7,10 @@ use bellwether_core::command::{Command, Receive as ReceiveCommand, ReceiveMode};
 use bellwether_core::limits;
 use bellwether_core::message::NewMessage;
 use bellwether_core::name::{Part, QueueName, QueuePath, SequenceNumber, SessionId, SessionToken};
-use bellwether_core::outcome::{Outcome, QueueInfo};
+use bellwether_core::outcome::{Outcome, QueueInfo, Sequences};
 use bellwether_core::settings::SettingsPatch;
 use bellwether_core::time::WallTime;
+use bytes::Bytes;
 
 use crate::delivery::{Delivery, Received, read_views};
 use crate::error::Error;
@@ -50,8 +51,9 @@ impl Queue {
     ///
     /// Dropping the future before it is ready leaves open whether the message was sent.
     pub async fn send(&self, message: impl Into<Message>) -> Result<SequenceNumber, Error> {
-        let sent = self.send_batch([message.into()]).await?;
-        Ok(sent[0])
+        let (new, content) = prepare(&message.into())?;
+        let sent = self.send_prepared(vec![new], vec![content]).await?;
+        Ok(sent.iter().next().expect("one number for one message"))
     }
 
     /// Sends messages, all or none, and returns their numbers; zero for a duplicate that was
@@ -63,20 +65,21 @@ impl Queue {
         let mut news = Vec::new();
         let mut contents = Vec::new();
         for message in messages {
-            let message: Message = message.into();
-            let content = message::encode(&message);
-            news.push(NewMessage {
-                content_bytes: u32::try_from(content.len()).unwrap_or(u32::MAX),
-                id_hash: message.id.as_deref().map_or(0, |id| message::id_hash(ID_HASH_KEY, id)),
-                session: message.session.as_deref().map(SessionId::new).transpose()?,
-                ttl_ms: message.ttl.map(ms),
-                due: message.scheduled_at,
-            });
+            let (new, content) = prepare(&message.into())?;
+            news.push(new);
             contents.push(content);
         }
-        let command = Command::Send { queue: self.name().clone(), messages: news };
+        Ok(self.send_prepared(news, contents).await?.iter().collect())
+    }
+
+    async fn send_prepared(
+        &self,
+        messages: Vec<NewMessage>,
+        contents: Vec<Bytes>,
+    ) -> Result<Sequences, Error> {
+        let command = Command::Send { queue: self.name().clone(), messages };
         match self.inner.ask_with(command, contents).await?.outcome {
-            Outcome::Sent(sequences) => Ok(sequences.iter().collect()),
+            Outcome::Sent(sequences) => Ok(sequences),
             other => unreachable_outcome(&other),
         }
     }
@@ -124,7 +127,7 @@ impl Queue {
 
     pub(crate) fn deliveries(&self, reply: crate::engine::Reply) -> Vec<Delivery> {
         let now = self.inner.clock.now();
-        let received = messages(reply).into_iter();
+        let received = messages(reply);
         received.filter_map(|received| Delivery::new(self.clone(), now, received)).collect()
     }
 
@@ -133,7 +136,7 @@ impl Queue {
     pub async fn peek(&self, from: SequenceNumber, max: u32) -> Result<Vec<Received>, Error> {
         let command = Command::Peek { from: self.path.clone(), sequence: from, max, session: None };
         let reply = self.inner.ask(command).await?;
-        Ok(messages(reply))
+        Ok(messages(reply).collect())
     }
 
     /// Sends dead letters again: back to this queue, or to another. Returns how many.
@@ -268,7 +271,10 @@ impl Receive {
 
     /// The next message, locked, if there is one.
     pub async fn one(self) -> Result<Option<Delivery>, Error> {
-        Ok(self.max(1).many().await?.pop())
+        let receive = self.max(1);
+        let reply = receive.queue.inner.ask(receive.command()).await?;
+        let now = receive.queue.inner.clock.now();
+        Ok(messages(reply).next().and_then(|received| Delivery::new(receive.queue, now, received)))
     }
 
     /// The next messages, locked; none if the wait ended.
@@ -281,7 +287,7 @@ impl Receive {
     pub async fn and_delete(mut self) -> Result<Vec<Received>, Error> {
         self.mode = ReceiveMode::ReceiveAndDelete;
         let reply = self.queue.inner.ask(self.command()).await?;
-        Ok(messages(reply))
+        Ok(messages(reply).collect())
     }
 
     fn command(&self) -> Command {
@@ -296,7 +302,20 @@ impl Receive {
     }
 }
 
-fn messages(reply: crate::engine::Reply) -> Vec<Received> {
+/// What the rules need to know of a message, and what is kept of it.
+fn prepare(message: &Message) -> Result<(NewMessage, Bytes), Error> {
+    let content = message::encode(message);
+    let new = NewMessage {
+        content_bytes: u32::try_from(content.len()).unwrap_or(u32::MAX),
+        id_hash: message.id.as_deref().map_or(0, |id| message::id_hash(ID_HASH_KEY, id)),
+        session: message.session.as_deref().map(SessionId::new).transpose()?,
+        ttl_ms: message.ttl.map(ms),
+        due: message.scheduled_at,
+    };
+    Ok((new, content))
+}
+
+fn messages(reply: crate::engine::Reply) -> impl Iterator<Item = Received> {
     match reply.outcome {
         Outcome::Received(views) | Outcome::Peeked(views) => read_views(views, reply.contents),
         other => unreachable_outcome(&other),

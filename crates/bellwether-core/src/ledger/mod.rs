@@ -336,6 +336,11 @@ impl Ledger {
         self.serve_stirred(now, fx);
     }
 
+    /// Whether something is hidden until [`Ledger::durable`] shows it.
+    pub fn awaits_flush(&self) -> bool {
+        !self.fresh.is_empty()
+    }
+
     /// Serves lanes that have come free without anything becoming ready.
     fn serve_stirred(&mut self, now: Now, fx: &mut Effects) {
         // What these stir again is served by the next step.

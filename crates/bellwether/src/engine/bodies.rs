@@ -4,9 +4,10 @@
 //! A queue that keeps up is served from memory. A deep backlog is read in its order of arrival,
 //! so one read of a window serves the next thousand messages.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use bellwether_core::content::{ContentId, Place};
+use bellwether_core::fixed::FixedMap;
 use bytes::Bytes;
 
 use crate::journal::Journal;
@@ -19,7 +20,7 @@ const WINDOWS: usize = 4;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Bodies {
-    recent: HashMap<ContentId, Bytes>,
+    recent: FixedMap<ContentId, Bytes>,
     order: VecDeque<(ContentId, usize)>,
     bytes: usize,
     /// `None`: everything is kept until it is dropped, because there is no journal to read from.
@@ -37,7 +38,7 @@ struct Window {
 impl Bodies {
     pub(crate) fn new(bytes_max: Option<usize>) -> Self {
         Self {
-            recent: HashMap::new(),
+            recent: FixedMap::default(),
             order: VecDeque::new(),
             bytes: 0,
             bytes_max,
@@ -64,7 +65,7 @@ impl Bodies {
         }
         // Dropped contents leave their names behind; forget them when they are the majority.
         if self.order.len() > 2 * self.recent.len() + 1024 {
-            self.order.retain(|(id, _)| self.recent.contains_key(id));
+            self.order.retain(|(id, _)| self.recent.get(id).is_some());
         }
     }
 

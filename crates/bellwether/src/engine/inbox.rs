@@ -1,10 +1,8 @@
-//! The way into the writer: a list under a lock, and a bell.
-//!
-//! Callers push, the writer takes everything at once. The bell rings only if the writer sleeps.
+//! The way into the writer: a list under a lock. Callers push, the writer takes everything at once.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
-use std::time::Duration;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bellwether_core::command::{Command, Disposition, ReceiveMode, Request, Settlement};
 use bellwether_core::error::Refusal;
@@ -20,28 +18,29 @@ use crate::error::Error;
 /// Calls that may wait for the writer; beyond, callers are refused instead of filling memory.
 const CALLS_MAX: usize = 200_000;
 
-/// How often the writer lets others go first before it takes what is there.
-const GATHER_MAX: usize = 8;
-
 pub(crate) type Answer = Result<Reply, Error>;
 
 /// Something for the writer.
 pub(crate) enum Item {
     Call(Ticket, Call, Asker),
     Withdraw(Ticket),
-    JobDone(Box<dyn std::any::Any + Send>),
-    Fault(crate::journal::JournalFault),
-    Close(oneshot::Sender<()>),
 }
 
 /// Whoever asked: where the answer goes, and how to undo it if nobody is there to take it.
 pub(crate) struct Asker {
-    pub(crate) reply: oneshot::Sender<Answer>,
+    pub(crate) reply: oneshot::Sender<(Answer, Undo)>,
     pub(crate) undo: Undo,
 }
 
+impl Asker {
+    /// Hands over the answer; gives it back if nobody takes it.
+    pub(crate) fn answer(self, answer: Answer) -> Result<(), (Answer, Undo)> {
+        self.reply.send((answer, self.undo))
+    }
+}
+
 /// How to give back what an answer hands out.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Undo {
     Nothing,
     Receive(MemberSlot, QueuePath),
@@ -50,7 +49,7 @@ pub(crate) enum Undo {
 }
 
 impl Undo {
-    fn of(request: &Request) -> Self {
+    pub(crate) fn of(request: &Request) -> Self {
         match &request.command {
             Command::Receive(receive) if receive.mode == ReceiveMode::PeekLock => {
                 Self::Receive(request.member, receive.from.clone())
@@ -99,16 +98,14 @@ impl Undo {
 #[derive(Default)]
 pub(crate) struct Inbox {
     state: Mutex<State>,
-    bell: Condvar,
+    /// How much lies there, to be looked at without the lock.
+    len: AtomicUsize,
 }
 
 #[derive(Default)]
 struct State {
-    items: Vec<Item>,
+    items: VecDeque<Item>,
     last_ticket: u64,
-    sleeping: bool,
-    /// Rung while nobody slept, or without an item: something else may have changed.
-    nudged: bool,
     closed: Option<Error>,
 }
 
@@ -124,144 +121,49 @@ impl Inbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands a call to the writer. The answer comes through what is returned.
-    pub(crate) fn submit(self: &Arc<Self>, call: Call) -> Pending {
-        let (reply, answer) = oneshot::channel();
-        let undo = Undo::of(&call.request);
+    /// Leaves a call for the writer, or says why not.
+    pub(crate) fn push_call(&self, call: Call, asker: Asker) -> Result<Ticket, (Asker, Error)> {
         let mut state = self.lock();
+        if let Some(error) = &state.closed {
+            return Err((asker, error.clone()));
+        }
+        if state.items.len() >= CALLS_MAX {
+            return Err((asker, Refusal::Busy { retry_after_ms: 100 }.into()));
+        }
         state.last_ticket += 1;
         let ticket = Ticket(state.last_ticket);
-        let refused = match &state.closed {
-            Some(error) => Some(error.clone()),
-            None if state.items.len() >= CALLS_MAX => {
-                Some(Refusal::Busy { retry_after_ms: 100 }.into())
-            }
-            None => None,
-        };
-        if let Some(error) = refused {
-            drop(state);
-            // The receiver is in our hands: the answer cannot get lost.
-            let _ = reply.send(Err(error));
-        } else {
-            state.items.push(Item::Call(ticket, call, Asker { reply, undo: undo.clone() }));
-            self.ring(state);
-        }
-        Pending { answer, inbox: Arc::clone(self), ticket, undo, taken: false }
+        state.items.push_back(Item::Call(ticket, call, asker));
+        self.len.store(state.items.len(), Ordering::SeqCst);
+        Ok(ticket)
     }
 
-    /// Hands anything else to the writer.
-    pub(crate) fn push(&self, item: Item) {
+    /// Nobody waits for this answer any more.
+    pub(crate) fn push_withdraw(&self, ticket: Ticket) {
         let mut state = self.lock();
         if state.closed.is_none() {
-            state.items.push(item);
-            self.ring(state);
+            state.items.push_back(Item::Withdraw(ticket));
+            self.len.store(state.items.len(), Ordering::SeqCst);
         }
     }
 
-    /// Something changed that is not an item: time was moved, a flush is done.
-    pub(crate) fn nudge(&self) -> bool {
+    /// Takes everything; `items` must be empty.
+    pub(crate) fn take(&self, items: &mut VecDeque<Item>) {
         let mut state = self.lock();
-        state.nudged = true;
-        let open = state.closed.is_none();
-        self.ring(state);
-        open
-    }
-
-    fn ring(&self, mut state: MutexGuard<'_, State>) {
-        let sleeping = std::mem::take(&mut state.sleeping);
-        drop(state);
-        if sleeping {
-            self.bell.notify_one();
-        }
-    }
-
-    /// Takes everything, after waiting at most `wait` for the first; `None` waits for ever. False
-    /// if the wait ended without anything.
-    pub(crate) fn take(&self, items: &mut Vec<Item>, wait: Option<Duration>) -> bool {
-        let mut state = self.lock();
-        if state.items.is_empty() && !state.nudged && wait != Some(Duration::ZERO) {
-            state.sleeping = true;
-            state = match wait {
-                Some(wait) => {
-                    self.bell.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => self.bell.wait(state).unwrap_or_else(PoisonError::into_inner),
-            };
-            state.sleeping = false;
-        }
-        // Whoever rang is seldom alone: let the others put in their calls too, so that one batch
-        // serves them all. Alone, this costs less than a microsecond.
-        for _ in 0..GATHER_MAX {
-            let before = state.items.len();
-            if before == 0 {
-                break;
-            }
-            drop(state);
-            std::thread::yield_now();
-            state = self.lock();
-            if state.items.len() == before {
-                break;
-            }
-        }
-        let nudged = std::mem::take(&mut state.nudged);
         std::mem::swap(&mut state.items, items);
-        nudged || !items.is_empty()
+        self.len.store(0, Ordering::SeqCst);
     }
 
-    /// From here on every call is answered with `error`; what was still inside is returned.
-    pub(crate) fn close(&self, error: Error) -> Vec<Item> {
-        let mut state = self.lock();
-        state.closed.get_or_insert(error);
-        std::mem::take(&mut state.items)
+    /// How much lies there.
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Ordering::SeqCst)
     }
-}
 
-/// An answer to come. Dropped before it came, the request is withdrawn; if it was answered in
-/// that moment, what it was given is given back. Nothing stays locked for nobody.
-#[derive(Debug)]
-pub(crate) struct Pending {
-    answer: oneshot::Receiver<Answer>,
-    inbox: Arc<Inbox>,
-    ticket: Ticket,
-    undo: Undo,
-    taken: bool,
-}
-
-impl Pending {
-    /// Nobody waits for the answer; the call stands.
-    pub(crate) fn forget(mut self) {
-        self.taken = true;
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().closed.is_some()
     }
-}
 
-impl Future for Pending {
-    type Output = Answer;
-
-    fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
-        let answer = std::task::ready!(std::pin::Pin::new(&mut self.answer).poll(cx));
-        self.taken = true;
-        // A writer that went away without answering has lost the call, not done it.
-        Poll::Ready(answer.unwrap_or_else(|_| Err(Error::Closed)))
-    }
-}
-
-impl Drop for Pending {
-    fn drop(&mut self) {
-        if self.taken {
-            return;
-        }
-        self.answer.close();
-        match self.answer.try_recv() {
-            Ok(answer) => give_back(&self.inbox, self.undo.clone(), &answer),
-            Err(_) => self.inbox.push(Item::Withdraw(self.ticket)),
-        }
-    }
-}
-
-/// Gives back what an answer handed out to somebody who is no longer there.
-pub(crate) fn give_back(inbox: &Arc<Inbox>, undo: Undo, answer: &Answer) {
-    if let Some(call) = undo.call(answer) {
-        // If this is lost, the lock's own end does the same.
-        inbox.submit(call).forget();
+    /// From here on every call is answered with `error`.
+    pub(crate) fn close(&self, error: Error) {
+        self.lock().closed.get_or_insert(error);
     }
 }

@@ -12,6 +12,7 @@
 pub(crate) mod bodies;
 pub(crate) mod inbox;
 pub mod local;
+pub(crate) mod pending;
 pub mod shard;
 
 use bellwether_core::command::Request;

@@ -73,7 +73,7 @@ pub struct Shard<R> {
     frame: u64,
     /// Contents in it: id, offset in the payload, length.
     placed: Vec<(ContentId, u32, u32)>,
-    /// Who asked, by ticket.
+    /// Who asked and has no answer yet, by ticket.
     asked: HashMap<Ticket, R>,
     /// Answers that leave when the frame being filled is appended.
     at_append: Vec<Answered<R>>,
@@ -184,12 +184,11 @@ impl<R> Shard<R> {
             broken: None,
             stalled: false,
         };
-        shard.collect(now, &[]);
+        shard.collect(now, &[], None);
         shard
     }
 
-    /// Applies one call. Its answer comes out of [`Shard::take_free`] or [`Shard::take_waiting`],
-    /// now or later. Tickets are the caller's, from one on, and only grow.
+    /// Applies one call. Its answer comes out of [`Shard::take_free`], now or later. Tickets are the caller's, from one on, and only grow.
     pub fn apply(&mut self, now: Now, ticket: Ticket, mut call: Call, asker: R) {
         if let Some(fault) = &self.broken {
             self.free.push((asker, Err(fault.clone().into())));
@@ -200,9 +199,10 @@ impl<R> Shard<R> {
             self.free.push((asker, Err(refusal.into())));
             return;
         }
-        self.asked.insert(ticket, asker);
         self.ledger.apply(now, ticket, &call.request, &mut self.fx);
-        self.collect(now, &call.contents);
+        if let Some(asker) = self.collect(now, &call.contents, Some((ticket, asker))) {
+            self.asked.insert(ticket, asker);
+        }
         self.after_apply(now);
     }
 
@@ -243,7 +243,7 @@ impl<R> Shard<R> {
         };
         // Nobody asked, so nobody is answered.
         self.ledger.apply(now, Ticket(0), &request, &mut self.fx);
-        self.collect(now, &[]);
+        self.collect(now, &[], None);
         self.after_apply(now);
     }
 
@@ -269,8 +269,14 @@ impl<R> Shard<R> {
         self.ledger.next_deadline_ms(now)
     }
 
-    /// Puts changes into the frame and answers in their lines.
-    fn collect(&mut self, now: Now, contents: &[Bytes]) {
+    /// Puts changes into the frame and answers in their lines. Gives back the asker if it has no
+    /// answer yet.
+    fn collect(
+        &mut self,
+        now: Now,
+        contents: &[Bytes],
+        mut asking: Option<(Ticket, R)>,
+    ) -> Option<R> {
         let mut changes = std::mem::take(&mut self.fx.changes);
         for change in changes.drain(..) {
             if let Change::Content { id, index, .. } = change {
@@ -287,13 +293,20 @@ impl<R> Shard<R> {
         self.fx.changes = changes;
         let mut answers = std::mem::take(&mut self.fx.answers);
         for answer in answers.drain(..) {
-            self.line_up(answer);
+            let asker = match asking.take_if(|(ticket, _)| *ticket == answer.ticket) {
+                Some((_, asker)) => Some(asker),
+                None => self.asked.remove(&answer.ticket),
+            };
+            if let Some(asker) = asker {
+                self.line_up(asker, answer);
+            }
         }
         self.fx.answers = answers;
         // Only now: an answer above may have shown a content that is gone.
         for id in self.fx.dropped.drain(..) {
             self.bodies.remove(id);
         }
+        asking.map(|(_, asker)| asker)
     }
 
     /// Writes a content into the frame; its place is known when the frame is sealed.
@@ -310,8 +323,7 @@ impl<R> Shard<R> {
     }
 
     /// Puts an answer into the line of its barrier.
-    fn line_up(&mut self, answer: Answer) {
-        let Some(asker) = self.asked.remove(&answer.ticket) else { return };
+    fn line_up(&mut self, asker: R, answer: Answer) {
         let result = match answer.result {
             Ok(outcome) => {
                 let contents = self.contents_of(&outcome);
@@ -408,6 +420,13 @@ impl<R> Shard<R> {
         self.free.append(&mut self.at_append);
     }
 
+    /// Seals if somebody is answered as soon as the frame is appended.
+    pub fn seal_if_awaited(&mut self) {
+        if !self.at_append.is_empty() {
+            self.seal();
+        }
+    }
+
     fn next_frame(&mut self, frame: u64) {
         self.frame = frame;
         self.ledger.begin_frame(frame);
@@ -435,7 +454,7 @@ impl<R> Shard<R> {
 
     fn show(&mut self, now: Now, frame: u64) {
         self.ledger.durable(now, frame, &mut self.fx);
-        self.collect(now, &[]);
+        self.collect(now, &[], None);
     }
 
     /// The machinery failed: nobody hears of anything that is not durable already.
@@ -457,10 +476,14 @@ impl<R> Shard<R> {
         self.free.drain(..)
     }
 
-    /// Answers that wait for a flush, with the frame they wait for, oldest first. Whoever takes
-    /// them lets them go when that frame is durable, and not before.
-    pub fn take_waiting(&mut self) -> std::collections::vec_deque::Drain<'_, (u64, Answered<R>)> {
-        self.at_flush.drain(..)
+    /// Whether an answer, or a message that was sent, waits for a flush.
+    pub fn awaits_flush(&self) -> bool {
+        self.broken.is_none() && (!self.at_flush.is_empty() || self.ledger.awaits_flush())
+    }
+
+    /// The number of the frame being filled.
+    pub fn frame(&self) -> u64 {
+        self.frame
     }
 
     /// Makes appended frames durable; `None` if there is no journal.
@@ -471,6 +494,11 @@ impl<R> Shard<R> {
     /// Whether frames were appended that are not known to be durable.
     pub fn needs_flush(&self) -> bool {
         self.journal.is_some() && self.flushed + 1 < self.frame && self.broken.is_none()
+    }
+
+    /// Whether there is something to seal.
+    pub fn needs_seal(&self) -> bool {
+        !self.payload.is_empty() && !self.stalled && self.broken.is_none()
     }
 
     /// The fault that ended this life, if one did.

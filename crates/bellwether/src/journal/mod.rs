@@ -191,6 +191,9 @@ pub trait Journal: Send {
     /// Whether there is room.
     fn pressure(&self) -> Pressure;
 
+    /// Whether [`Journal::next_job`] has something that should begin soon.
+    fn has_job(&self) -> bool;
+
     /// The next piece of long work, if any. At most a few are out at a time.
     fn next_job(&mut self) -> Option<Box<dyn Job>>;
 

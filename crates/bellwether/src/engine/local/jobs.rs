@@ -4,8 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-use crate::engine::inbox::{Inbox, Item};
+use super::shared::Shared;
 use crate::journal::Job;
+
+/// What a job has brought.
+pub(super) type JobResult = Box<dyn std::any::Any + Send>;
 
 /// See the module.
 pub(super) struct Jobs {
@@ -15,7 +18,7 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    pub(super) fn start(inbox: Arc<Inbox>) -> Self {
+    pub(super) fn start(shared: Arc<Shared>) -> Self {
         let (queue, jobs) = mpsc::channel::<Box<dyn Job>>();
         let stopped = Arc::new(AtomicBool::new(false));
         let of_thread = Arc::clone(&stopped);
@@ -26,7 +29,7 @@ impl Jobs {
                     if of_thread.load(Ordering::Acquire) {
                         return;
                     }
-                    inbox.push(Item::JobDone(job.run()));
+                    shared.keeper.job_done(job.run());
                 }
             })
             .expect("a thread for long work");

@@ -20,6 +20,8 @@ const SNAPSHOT_SLICE: usize = 4096;
 const CARRY_BYTES: usize = 256 * 1024;
 /// Frames between two looks at what can be given back.
 const RECLAIM_EVERY_FRAMES: u64 = 64;
+/// Frames between two looks at whether there is anything to do.
+const LOOK_EVERY_FRAMES: u64 = 1024;
 
 /// How far the long work has got.
 #[derive(Debug, Default)]
@@ -33,6 +35,8 @@ pub(super) struct Upkeep {
     /// is durable.
     carried_in: u64,
     reclaimed_at: u64,
+    /// The frame being filled at the last step of upkeep.
+    looked_at: u64,
     /// A mark was written after the last frame.
     marked_at: u64,
     jobs_out: usize,
@@ -46,11 +50,20 @@ struct Carry {
 }
 
 impl<R> Shard<R> {
+    /// Whether a step of upkeep is worth its while.
+    pub fn wants_upkeep(&self) -> bool {
+        let Some(journal) = self.journal.as_ref().filter(|_| self.broken.is_none()) else {
+            return false;
+        };
+        self.stalled || journal.has_job() || self.frame >= self.upkeep.looked_at + LOOK_EVERY_FRAMES
+    }
+
     /// One short step of upkeep; call it between batches. True if there is more to do at once.
     pub fn upkeep(&mut self, now: Now) -> bool {
         let Some(journal) = self.journal.as_mut().filter(|_| self.broken.is_none()) else {
             return false;
         };
+        self.upkeep.looked_at = self.frame;
         self.ledger.set_disk_full(journal.pressure() == Pressure::Full);
         if self.stalled {
             self.seal();

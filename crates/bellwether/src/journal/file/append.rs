@@ -138,6 +138,11 @@ impl Journal for FileJournal {
         if self.supply.is_full() { Pressure::Full } else { Pressure::None }
     }
 
+    fn has_job(&self) -> bool {
+        let may_recycle = !self.recycle_out && !self.to_recycle.is_empty();
+        may_recycle || (self.supply_wanted && !self.supply_out)
+    }
+
     fn next_job(&mut self) -> Option<Box<dyn Job>> {
         if self.flusher.check().is_err() {
             return None;

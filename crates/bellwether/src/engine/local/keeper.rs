@@ -1,0 +1,235 @@
+//! Does what nobody asks for: lets time pass, looks after the journal, closes the store.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bellwether_core::time::{BootTime, Now};
+use tokio::sync::oneshot;
+
+use super::flusher;
+use super::jobs::{JobResult, Jobs};
+use super::shared::{Seal, Shared};
+use crate::clock::Clock;
+use crate::engine::inbox::Asker;
+use crate::engine::shard::Shard;
+use crate::error::Error;
+
+/// An idle store is marked after this long.
+const MARK_AFTER_MS: u64 = 50;
+/// How often a full disk is tried again.
+const FULL_RETRY_MS: u64 = 100;
+
+/// Wakes the keeper.
+#[derive(Debug, Default)]
+pub(super) struct KeeperBell {
+    state: Mutex<State>,
+    bell: Condvar,
+    /// When the keeper wakes by itself, in milliseconds of the machine's boot clock. Written only
+    /// while the writer is held.
+    wakes_at_ms: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    is_rung: bool,
+    done: Vec<JobResult>,
+    closing: Option<oneshot::Sender<()>>,
+    is_over: bool,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("is_rung", &self.is_rung).finish_non_exhaustive()
+    }
+}
+
+impl KeeperBell {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn ring(&self) {
+        self.ring_with(|_| ());
+    }
+
+    /// Hands over what a job has brought.
+    pub(super) fn job_done(&self, result: JobResult) {
+        self.ring_with(|state| state.done.push(result));
+    }
+
+    /// Asks the keeper to close the store; `closed` hears of it, or is dropped if that was done
+    /// before.
+    pub(super) fn close(&self, closed: oneshot::Sender<()>) {
+        self.ring_with(|state| state.closing = Some(closed).filter(|_| !state.is_over));
+    }
+
+    /// There is no keeper any more.
+    fn end(&self) {
+        *self.lock() = State { is_over: true, ..State::default() };
+    }
+
+    fn ring_with(&self, leave: impl FnOnce(&mut State)) {
+        let mut state = self.lock();
+        leave(&mut state);
+        let was_rung = std::mem::replace(&mut state.is_rung, true);
+        drop(state);
+        if !was_rung {
+            self.bell.notify_one();
+        }
+    }
+
+    /// Whether the keeper must wake earlier than it is going to.
+    pub(super) fn is_wanted(&self, shard: &Shard<Asker>, clock: &Clock, now: Now) -> bool {
+        if shard.wants_upkeep() {
+            return true;
+        }
+        let Some(patience_ms) = patience_ms(shard, clock, now) else { return false };
+        let now_ms = match clock {
+            Clock::System => now.boot.0,
+            Clock::Virtual(_) => Clock::System.now().boot.0,
+        };
+        now_ms + patience_ms < self.wakes_at_ms.load(Ordering::Relaxed)
+    }
+
+    fn wait(&self, patience: Option<Duration>) -> State {
+        let mut state = self.lock();
+        if !state.is_rung {
+            state = match patience {
+                Some(patience) => {
+                    self.bell
+                        .wait_timeout(state, patience)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
+                }
+                None => self.bell.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+        std::mem::take(&mut *state)
+    }
+}
+
+/// How long the keeper may sleep.
+fn patience_ms(shard: &Shard<Asker>, clock: &Clock, now: Now) -> Option<u64> {
+    if shard.fault().is_some() {
+        return None;
+    }
+    let deadline_ms = match (clock, shard.next_deadline_ms(now)) {
+        (_, Some(0)) => Some(0),
+        (Clock::System, deadline_ms) => deadline_ms,
+        // Virtual time does not pass by waiting; its clock rings the bell.
+        (Clock::Virtual(_), _) => None,
+    };
+    let upkeep_ms = if shard.is_short_of_space() {
+        Some(FULL_RETRY_MS)
+    } else {
+        (shard.needs_flush() || shard.wants_mark()).then_some(MARK_AFTER_MS)
+    };
+    deadline_ms.into_iter().chain(upkeep_ms).min()
+}
+
+/// See the module.
+pub(super) struct Keeper {
+    shared: Arc<Shared>,
+    flusher: Option<JoinHandle<()>>,
+    jobs: Jobs,
+    next_full_retry: BootTime,
+    /// The frame being filled when the keeper last looked.
+    last_frame: u64,
+}
+
+impl Keeper {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        let flush = shared.claim().guarded(|shard| shard.flusher()).flatten();
+        let flusher = flush.map(|flush| flusher::start(Arc::clone(&shared), flush));
+        let jobs = Jobs::start(Arc::clone(&shared));
+        Self { shared, flusher, jobs, next_full_retry: BootTime(0), last_frame: 0 }
+    }
+
+    pub(super) fn run(mut self) {
+        let mut patience = Some(Duration::ZERO);
+        loop {
+            let State { done, closing, .. } = self.shared.keeper.wait(patience);
+            if let Some(closed) = closing {
+                self.close(done);
+                self.shared.keeper.end();
+                // Whoever closed may have stopped waiting.
+                let _ = closed.send(());
+                return;
+            }
+            patience = self.look_after(done);
+        }
+    }
+
+    /// One short step of everything; how long until the next.
+    fn look_after(&mut self, done: Vec<JobResult>) -> Option<Duration> {
+        let shared = Arc::clone(&self.shared);
+        let now = shared.clock.now();
+        let is_flusher_idle = shared.flusher.is_idle();
+        let mut writer = shared.claim();
+        let patience = writer.guarded(|shard| {
+            shard.seal();
+            for result in done {
+                shard.job_done(result);
+            }
+            let was_idle = std::mem::replace(&mut self.last_frame, shard.frame()) == shard.frame();
+            if was_idle && is_flusher_idle {
+                shard.mark();
+            }
+            let is_busy = shard.upkeep(now);
+            self.hand_out_jobs(shard);
+            if is_busy { Some(0) } else { patience_ms(shard, &shared.clock, now) }
+        });
+        let patience_ms = patience.flatten();
+        let wakes_at_ms = patience_ms.map_or(u64::MAX, |ms| Clock::System.now().boot.0 + ms);
+        shared.keeper.wakes_at_ms.store(wakes_at_ms, Ordering::Relaxed);
+        shared.turn(writer, Seal::Now);
+        shared.work();
+        patience_ms.map(Duration::from_millis)
+    }
+
+    fn hand_out_jobs(&mut self, shard: &mut Shard<Asker>) {
+        if shard.is_short_of_space() {
+            // The disk is real, also where time is not.
+            let now = Clock::System.now().boot;
+            if now < self.next_full_retry {
+                return;
+            }
+            self.next_full_retry = now.plus_ms(FULL_RETRY_MS);
+            if let Some(job) = shard.next_job() {
+                self.jobs.give(job);
+            }
+            return;
+        }
+        while let Some(job) = shard.next_job() {
+            self.jobs.give(job);
+        }
+    }
+
+    /// Finishes what is in flight, flushes and lets go of the store.
+    fn close(&mut self, done: Vec<JobResult>) {
+        let shared = Arc::clone(&self.shared);
+        let mut writer = shared.claim();
+        // No call enters after this, and the turn answers those that have.
+        shared.inbox.close(Error::Closed);
+        writer.guarded(|shard| done.into_iter().for_each(|result| shard.job_done(result)));
+        shared.turn(writer, Seal::Now);
+        shared.flusher.stop();
+        if let Some(flusher) = self.flusher.take() {
+            // What could panic there is caught there.
+            let _ = flusher.join();
+        }
+        // Before the journal is let go of: from then on the folder may be somebody else's.
+        self.jobs.stop();
+        let now = shared.clock.now();
+        let mut writer = shared.claim();
+        let answers = writer.guarded(|shard| {
+            shard.close(now);
+            shard.take_free().collect()
+        });
+        drop(writer.take());
+        drop(writer);
+        shared.deliver(answers.unwrap_or_default());
+    }
+}

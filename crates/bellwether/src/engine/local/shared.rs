@@ -1,0 +1,223 @@
+//! One writer at a time, and no thread of its own for it.
+//!
+//! The shard lies under a lock; whoever holds the lock is the writer. A caller leaves its call in
+//! the inbox and tries the lock: if it is free, the caller does everything that lies in the inbox,
+//! its own call and all others, as one batch; if not, whoever has it finds the call there. So
+//! nobody is woken to do a microsecond of work, and the busier the callers, the larger the batches.
+//!
+//! Nothing stays in the inbox: after a turn the holder looks again. Whoever leaves a call while
+//! the lock is held leaves it before the holder's second look.
+
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use bellwether_core::time::Now;
+use tokio::sync::oneshot;
+
+use super::flusher::{Backlog, FlusherBell};
+use super::keeper::KeeperBell;
+use crate::clock::Clock;
+use crate::engine::Call;
+use crate::engine::inbox::{Answer, Asker, Inbox, Item, Undo};
+use crate::engine::shard::{Answered, Shard};
+use crate::journal::{Flush, JournalFault};
+
+/// Turns that a caller takes for others before it hands on to the keeper.
+const TURNS_MAX: usize = 4;
+/// So many calls are left to the flusher; more are better done beside it.
+const LEAVE_MAX: usize = 8;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) inbox: Inbox,
+    pub(super) clock: Clock,
+    pub(super) keeper: KeeperBell,
+    pub(super) flusher: FlusherBell,
+    has_flusher: bool,
+    writer: Mutex<Writer>,
+    /// How many wait for the writer with the right of way.
+    claims: AtomicUsize,
+}
+
+/// What becomes of the frame that a turn fills.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Seal {
+    /// It is appended.
+    Now,
+    /// It is appended if somebody is answered as soon as it is; otherwise it may grow until the
+    /// next flush.
+    IfAwaited,
+}
+
+/// What the lock protects.
+pub(super) struct Writer {
+    /// `None` when it was closed.
+    shard: Option<Shard<Asker>>,
+    flush: Option<Arc<dyn Flush>>,
+    items: VecDeque<Item>,
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("shard", &self.shard).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(super) fn new(shard: Shard<Asker>, clock: Clock) -> Self {
+        let flush = shard.flusher();
+        let has_flusher = flush.is_some();
+        let writer = Writer { shard: Some(shard), flush, items: VecDeque::new() };
+        Self {
+            inbox: Inbox::default(),
+            clock,
+            keeper: KeeperBell::default(),
+            flusher: FlusherBell::default(),
+            has_flusher,
+            writer: Mutex::new(writer),
+            claims: AtomicUsize::new(0),
+        }
+    }
+
+    /// Does what was asked, unless somebody is at it.
+    pub(crate) fn work(&self) {
+        for _ in 0..TURNS_MAX {
+            if self.inbox.len() == 0 || self.claims.load(Ordering::Acquire) > 0 {
+                return;
+            }
+            let writer = match self.writer.try_lock() {
+                Ok(writer) => writer,
+                Err(TryLockError::Poisoned(writer)) => writer.into_inner(),
+                Err(TryLockError::WouldBlock) => return,
+            };
+            self.turn(writer, Seal::IfAwaited);
+        }
+        if self.inbox.len() > 0 {
+            self.keeper.ring();
+        }
+    }
+
+    /// Leaves a call whose answer waits for a flush to the next flush. False if it had better be
+    /// done at once: there is no flusher, or so much to do that two should share it.
+    pub(crate) fn leave_to_flusher(&self) -> bool {
+        if !self.has_flusher || self.inbox.len() > LEAVE_MAX {
+            return false;
+        }
+        self.flusher.look();
+        true
+    }
+
+    /// The writer, before any caller gets it.
+    pub(super) fn claim(&self) -> MutexGuard<'_, Writer> {
+        self.claims.fetch_add(1, Ordering::AcqRel);
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        self.claims.fetch_sub(1, Ordering::AcqRel);
+        writer
+    }
+
+    /// One batch: what has become durable, what is due, what was asked. Then lets go of the writer
+    /// and hands out the answers.
+    pub(super) fn turn(&self, mut writer: MutexGuard<'_, Writer>, seal: Seal) {
+        let now = self.clock.now();
+        writer.turn(now, &self.inbox, seal);
+        let Some(shard) = writer.shard.as_mut() else { return };
+        let answers: Vec<Answered<Asker>> = shard.take_free().collect();
+        self.flusher.tell(Backlog {
+            is_dirty: shard.needs_flush() || shard.needs_seal(),
+            is_awaited: shard.awaits_flush(),
+        });
+        let is_keeper_wanted = self.keeper.is_wanted(shard, &self.clock, now);
+        drop(writer);
+        self.deliver(answers);
+        if is_keeper_wanted {
+            self.keeper.ring();
+        }
+    }
+
+    pub(super) fn deliver(&self, answers: Vec<Answered<Asker>>) {
+        for (asker, answer) in answers {
+            if let Err((answer, undo)) = asker.answer(answer) {
+                self.give_back(undo, &answer);
+            }
+        }
+    }
+
+    /// Hands in a call whose answer nobody waits for.
+    pub(super) fn tell(&self, call: Call) {
+        let undo = Undo::of(&call.request);
+        let asker = Asker { reply: oneshot::channel().0, undo };
+        // A closed engine has nobody left to tell.
+        if self.inbox.push_call(call, asker).is_ok() {
+            self.work();
+        }
+    }
+
+    /// Gives back what an answer handed out to somebody who is no longer there. If this is lost,
+    /// the lock's own end does the same.
+    pub(crate) fn give_back(&self, undo: Undo, answer: &Answer) {
+        if let Some(call) = undo.call(answer) {
+            self.tell(call);
+        }
+    }
+
+    /// A clock that is moved by hand was moved. False if nobody is interested any more.
+    pub(super) fn time_moved(&self) -> bool {
+        self.keeper.ring();
+        !self.inbox.is_closed()
+    }
+}
+
+impl Writer {
+    fn turn(&mut self, now: Now, inbox: &Inbox, seal: Seal) {
+        let durable = self.flush.as_ref().map(|flush| flush.flushed());
+        self.guarded(|shard| {
+            if let Some(frame) = durable {
+                shard.flushed(now, frame);
+            }
+            if shard.next_deadline_ms(now) == Some(0) {
+                shard.tick(now);
+            }
+        });
+        inbox.take(&mut self.items);
+        let mut items = std::mem::take(&mut self.items);
+        // What is left when one of them breaks an invariant is answered with the fault.
+        while !items.is_empty() {
+            self.guarded(|shard| {
+                while let Some(item) = items.pop_front() {
+                    match item {
+                        Item::Call(ticket, call, asker) => shard.apply(now, ticket, call, asker),
+                        Item::Withdraw(ticket) => drop(shard.withdraw(ticket)),
+                    }
+                }
+            });
+        }
+        self.items = items;
+        self.guarded(match seal {
+            Seal::Now => Shard::seal,
+            Seal::IfAwaited => Shard::seal_if_awaited,
+        });
+    }
+
+    /// Does something with the shard. A panic there is a broken invariant of the rules: nothing
+    /// more is answered in this life but the fault. Nothing at all happens when it was closed.
+    pub(super) fn guarded<T>(&mut self, step: impl FnOnce(&mut Shard<Asker>) -> T) -> Option<T> {
+        let shard = self.shard.as_mut()?;
+        let done = std::panic::catch_unwind(AssertUnwindSafe(|| step(shard)));
+        if done.is_err() {
+            shard.fail(JournalFault::Broken {
+                what: "the writer".into(),
+                cause: "an invariant of the rules was broken; see the panic message".into(),
+            });
+        }
+        done.ok()
+    }
+
+    /// Takes the shard out, for ever.
+    pub(super) fn take(&mut self) -> Option<Shard<Asker>> {
+        self.flush = None;
+        self.shard.take()
+    }
+}
