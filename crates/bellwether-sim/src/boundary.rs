@@ -1,23 +1,27 @@
 //! The server's boundary: turns what is applied and said there into history.
 
+mod audit;
+mod words;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use bellwether::Error;
 use bellwether::engine::{Call, Reply};
-use bellwether_core::command::{Command, Disposition, HeldSet, Request, Settlement};
+use bellwether_core::command::{Command, HeldSet, Request, Settlement};
 use bellwether_core::error::Refusal;
-use bellwether_core::message::{MessageView, Reason, State};
-use bellwether_core::name::{
-    LeaseName, LockToken, Part, QueueName, QueuePath, SequenceNumber, SessionId, SessionToken,
-};
+use bellwether_core::message::{MessageView, State};
+use bellwether_core::name::{Part, QueuePath};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::BootTime;
 
 use crate::bodies::Bodies;
 use crate::bus::{Bus, Packet};
-use crate::history::{Body, Delivery, Hold, How, Key, Seen, Spot, Stands, Token, What};
+use crate::history::{Body, Delivery, How, Key, Seen, What};
+use audit::Audit;
+use words::{hold, how, ids, index, is_durable, is_kept, key, token};
+pub(crate) use words::{lease_name, queue_name, session_name};
 
 /// Who asked the server.
 #[derive(Debug)]
@@ -46,16 +50,6 @@ pub(crate) struct Asked {
     pub as_of: u64,
 }
 
-/// One look of the auditor, under way.
-#[derive(Debug)]
-struct Audit {
-    as_of: u64,
-    begun_ms: u64,
-    parts_missing: usize,
-    messages: Vec<Seen>,
-    on_their_way: u64,
-}
-
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Boundary {
@@ -69,86 +63,6 @@ pub(crate) struct Boundary {
     pub last_audit: Option<(u64, Vec<Seen>)>,
 }
 
-/// Number of a queue, session or election, from its name.
-fn index(name: &str) -> u8 {
-    name[1..].parse().expect("names of the world are a letter and a number")
-}
-
-/// Name of a queue.
-pub(crate) fn queue_name(queue: u8) -> QueueName {
-    QueueName::new(&format!("q{queue}")).expect("a good name")
-}
-
-/// Name of a session.
-pub(crate) fn session_name(session: u8) -> SessionId {
-    SessionId::new(&format!("s{session}")).expect("a good name")
-}
-
-/// Name of an election.
-pub(crate) fn lease_name(election: u8) -> LeaseName {
-    LeaseName::new(&format!("e{election}")).expect("a good name")
-}
-
-fn token(from: &QueuePath, token: LockToken) -> Token {
-    Token {
-        spot: spot(from, token.sequence),
-        number: token.number.0,
-        incarnation: token.incarnation.0,
-    }
-}
-
-fn spot(from: &QueuePath, sequence: SequenceNumber) -> Spot {
-    Spot { queue: index(from.queue.as_str()), part: from.part, sequence: sequence.0 }
-}
-
-fn hold(queue: &QueueName, token: &SessionToken) -> Hold {
-    Hold {
-        queue: index(queue.as_str()),
-        session: index(token.session.as_str()),
-        number: token.number.0,
-        incarnation: token.incarnation.0,
-    }
-}
-
-fn how(disposition: Disposition) -> How {
-    match disposition {
-        Disposition::Complete => How::Complete,
-        Disposition::Abandon { delay_ms } => How::Abandon(delay_ms.unwrap_or(0)),
-        Disposition::Release => How::Release,
-        Disposition::Defer => How::Defer,
-        Disposition::DeadLetter => How::DeadLetter,
-    }
-}
-
-fn key(request: &Request) -> Key {
-    Key { slot: request.member.0, number: request.number.0 }
-}
-
-fn is_durable(command: &Command) -> bool {
-    matches!(
-        command,
-        Command::Send { .. }
-            | Command::Cancel { .. }
-            | Command::Settle { .. }
-            | Command::AcceptSession { .. }
-            | Command::CloseSession { .. }
-            | Command::SetSessionState { .. }
-            | Command::Acquire(_)
-            | Command::ReleaseLease { .. }
-    )
-}
-
-/// Whether a request asked again gets its first answer. An acquire does not: the lease may have
-/// passed on since.
-fn is_kept(command: &Command) -> bool {
-    is_durable(command) && !matches!(command, Command::Acquire(_))
-}
-
-fn ids(call: &Call) -> Vec<u64> {
-    let id = |body: &bytes::Bytes| body.first_chunk().map_or(0, |id| u64::from_le_bytes(*id));
-    call.contents.iter().map(id).collect()
-}
-
 impl Boundary {
     /// Before anything is said.
     pub(crate) fn new(bodies: Bodies) -> Self {
@@ -159,15 +73,6 @@ impl Boundary {
             audits: BTreeMap::new(),
             last_audit: None,
         }
-    }
-
-    /// The auditor begins a look that consists of so many parts.
-    pub(crate) fn begin_audit(&mut self, bus: &Bus, audit: u64, parts: usize) {
-        let as_of = bus.history.len();
-        let begun_ms = bus.now_ms();
-        let begun =
-            Audit { as_of, begun_ms, parts_missing: parts, messages: Vec::new(), on_their_way: 0 };
-        self.audits.insert(audit, begun);
     }
 
     /// The server's process has ended: who waited for an answer gets none.
@@ -437,62 +342,6 @@ impl Boundary {
                 lock_ms: lock.lock_ms.into(),
                 hold,
             }));
-        }
-    }
-
-    /// The body of a message; what its receivers wrote beside it is only looked at.
-    fn body<'a>(
-        &self,
-        view: &MessageView,
-        contents: &mut impl Iterator<Item = &'a Result<bytes::Bytes, String>>,
-    ) -> Body {
-        let mut mine = contents.by_ref().take(view.contents().count());
-        let body = mine.next().map_or(Body::Wrong("none".into()), |c| self.bodies.tell(c));
-        match mine.next() {
-            Some(Err(why)) => Body::Unreadable(why.clone()),
-            _ => body,
-        }
-    }
-
-    fn audited(&mut self, bus: &mut Bus, audit: u64, queue: u8, part: Option<Part>, reply: &Reply) {
-        let Some(under_way) = self.audits.get_mut(&audit) else { return };
-        let as_of = under_way.as_of;
-        under_way.parts_missing -= 1;
-        if let Outcome::Queue(info) = &reply.outcome {
-            let (counts, totals) = (info.counts, info.totals);
-            under_way.on_their_way += counts.ready + counts.locked + counts.scheduled;
-            bus.record(What::Counted { as_of, queue, counts, totals });
-        }
-        if let (Outcome::Peeked(views), Some(part)) = (&reply.outcome, part) {
-            let mut contents = reply.contents.iter();
-            let mut seen = Vec::with_capacity(views.len());
-            for view in views {
-                let standing = view.message.standing;
-                seen.push(Seen {
-                    spot: Spot { queue, part, sequence: view.sequence.0 },
-                    body: self.body(view, &mut contents),
-                    origin: view.message.origin.0,
-                    stands: match standing.state {
-                        State::Ready => Stands::Ready,
-                        State::Locked(_) => Stands::Locked,
-                        State::Scheduled { .. } | State::Delayed { .. } => Stands::Later,
-                        State::Deferred => Stands::Deferred,
-                    },
-                    counted: standing.deliveries,
-                    too_often: standing.reason == Reason::MaxDeliveryCountExceeded,
-                });
-            }
-            if let Some(under_way) = self.audits.get_mut(&audit) {
-                under_way.messages.append(&mut seen);
-            }
-        }
-        if self.audits.get(&audit).is_some_and(|under_way| under_way.parts_missing == 0) {
-            let Some(done) = self.audits.remove(&audit) else { return };
-            bus.backlog = done.on_their_way;
-            bus.stats.audits += 1;
-            let messages = done.messages;
-            self.last_audit = Some((done.begun_ms, messages.clone()));
-            bus.record(What::Audited { as_of, messages });
         }
     }
 }

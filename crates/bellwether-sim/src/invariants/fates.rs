@@ -35,12 +35,14 @@ impl Fates {
         match &record.what {
             What::SendApplied { key, ids, expires_wall_ms, .. } => {
                 for id in ids {
-                    self.by_id.entry(*id).or_insert(Fate {
+                    let fate = self.by_id.entry(*id).or_insert(Fate {
                         key: *key,
                         acknowledged: None,
                         may_be_gone: false,
                         expires_wall_ms: *expires_wall_ms,
                     });
+                    // Which copy was decided is not known, and wall clocks are put back.
+                    fate.expires_wall_ms = fate.expires_wall_ms.min(*expires_wall_ms);
                 }
             }
             What::Sent { queue, ids, sequences, .. } => {
