@@ -1,6 +1,7 @@
 //! The server's boundary: turns what is applied and said there into history.
 
 mod audit;
+mod leases;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +13,7 @@ use bellwether::engine::{Call, Reply};
 use bellwether_core::command::{Command, HeldSet, Request, Settlement};
 use bellwether_core::error::Refusal;
 use bellwether_core::message::{MessageView, State};
-use bellwether_core::name::{Part, QueuePath};
+use bellwether_core::name::{LeaseId, Part, QueuePath};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::BootTime;
 
@@ -48,6 +49,8 @@ pub(crate) struct Asked {
     pub applied_ms: u64,
     /// In which record.
     pub as_of: u64,
+    /// Which of the leases it shows stood as it shows them.
+    pub stood: Vec<bool>,
 }
 
 /// See the module.
@@ -58,6 +61,10 @@ pub(crate) struct Boundary {
     said: BTreeSet<Key>,
     /// When a request was first applied: then, or at a later time, it was decided.
     first_ms: BTreeMap<Key, u64>,
+    /// Releases that were applied while their lease stood under the id they show.
+    stood: BTreeSet<Key>,
+    /// Leases as the ledger had them when they were last looked at: terms and ids.
+    leases: BTreeMap<u8, (u64, Option<LeaseId>)>,
     audits: BTreeMap<u64, Audit>,
     /// When the newest complete look was, and what it saw.
     pub last_audit: Option<(u64, Vec<Seen>)>,
@@ -70,6 +77,8 @@ impl Boundary {
             bodies,
             said: BTreeSet::new(),
             first_ms: BTreeMap::new(),
+            stood: BTreeSet::new(),
+            leases: BTreeMap::new(),
             audits: BTreeMap::new(),
             last_audit: None,
         }
@@ -238,22 +247,26 @@ impl Boundary {
                     applied_ms,
                 });
             }
-            (Command::RenewLease { lease, id }, Outcome::Granted { .. }) => {
-                let election = index(lease.as_str());
-                bus.record(What::RenewedById { election, id: id.0, ok: true, applied_ms });
+            (Command::RenewLease { lease, id }, Outcome::Granted { term, .. }) => {
+                let (election, id, term) = (index(lease.as_str()), id.0, term.0);
+                let stood = asked.stood == [true];
+                bus.record(What::RenewedById { election, id, term, stood, applied_ms });
             }
             (Command::ReleaseLease { lease, id, .. }, Outcome::Done) => {
-                let election = index(lease.as_str());
-                bus.record(What::Released { election, id: id.0, ok: true, applied_ms });
+                let (election, id) = (index(lease.as_str()), id.0);
+                // Which copy was decided is not known: one of them must have had a right to it.
+                let stood = asked.stood == [true] || self.stood.contains(&key);
+                bus.record(What::Released { election, id, ok: true, stood, applied_ms });
             }
             (Command::Heartbeat { held: HeldSet::List(list) }, Outcome::Beat(beat)) => {
-                for (lease, term) in list {
+                for ((lease, term), stood) in list.iter().zip(&asked.stood) {
                     let ok = !beat.resync && !beat.lost.contains(&(lease.clone(), *term));
                     bus.record(What::Kept {
                         election: index(lease.as_str()),
                         term: term.0,
                         slot: request.member.0,
                         ok,
+                        stood: *stood,
                         applied_ms,
                     });
                 }
@@ -294,8 +307,9 @@ impl Boundary {
                 }
             }
             Command::ReleaseLease { lease, id, .. } => {
-                let election = index(lease.as_str());
-                bus.record(What::Released { election, id: id.0, ok: false, applied_ms });
+                let (election, id) = (index(lease.as_str()), id.0);
+                let stood = asked.stood == [true];
+                bus.record(What::Released { election, id, ok: false, stood, applied_ms });
             }
             _ => {}
         }

@@ -213,16 +213,20 @@ pub(crate) enum What {
     /// A receive under a hold was refused, because it is over.
     HoldRefused { hold: Hold, applied_ms: u64 },
 
+    /// So the ledger has a lease now; in full after it was `opened`, else when that changed. What
+    /// it decides counts from here, whether or not anybody is ever told.
+    LeaseIs { election: u8, term: u64, id: Option<u128>, ttl_ms: u64, opened: bool },
     /// A lease was granted, or a grant confirmed.
     Granted { election: u8, term: u64, id: u128, slot: u32, ttl_ms: u64, applied_ms: u64 },
-    /// A heartbeat, or a renewal, for a term was answered.
-    Kept { election: u8, term: u64, slot: u32, ok: bool, applied_ms: u64 },
+    /// A heartbeat for a term was answered. `stood`: the lease was held under it when the
+    /// heartbeat was applied.
+    Kept { election: u8, term: u64, slot: u32, ok: bool, stood: bool, applied_ms: u64 },
     /// A release was applied.
     ReleaseApplied { election: u8, id: u128 },
-    /// A release was answered.
-    Released { election: u8, id: u128, ok: bool, applied_ms: u64 },
-    /// A renewal by id was answered.
-    RenewedById { election: u8, id: u128, ok: bool, applied_ms: u64 },
+    /// A release was answered. `stood`: the lease was, or had last been, held under this id.
+    Released { election: u8, id: u128, ok: bool, stood: bool, applied_ms: u64 },
+    /// A renewal by id succeeded. `stood`: the lease was held under it.
+    RenewedById { election: u8, id: u128, term: u64, stood: bool, applied_ms: u64 },
 
     /// A member believes this of its lease, on its own clock.
     Believes { election: u8, member: usize, term: u64, until_ms: u64, asked_ms: u64, ttl_ms: u64 },
@@ -352,6 +356,7 @@ fn mark(what: &What, digest: &mut DefaultHasher) {
             (token, ok).hash(digest);
         }
         What::Held { hold, .. } => hold.hash(digest),
+        What::LeaseIs { term, id, .. } => (term, id).hash(digest),
         What::Granted { term, slot, .. } => (term, slot).hash(digest),
         What::Written { term, process, .. } => (term, process).hash(digest),
         What::Audited { messages, .. } => messages.hash(digest),

@@ -120,8 +120,9 @@ impl Server {
                 bus.stats.torn_tails += u64::from(!report.cut.is_empty());
                 bus.stats.from_snapshot += u64::from(report.snapshot.is_some());
                 let incarnation = shard.ledger().incarnation().0;
-                self.shard = Some(shard);
                 bus.record(What::Opened { incarnation });
+                self.boundary.look_at_leases(bus, self.now(bus), shard.ledger(), true);
+                self.shard = Some(shard);
                 self.wake(bus, 0);
                 if !bus.healed && bus.dice.percent(15) {
                     let us = bus.dice.around(60_000);

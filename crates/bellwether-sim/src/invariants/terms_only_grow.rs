@@ -1,5 +1,5 @@
 //! E1: every grant of a lease has a larger term than all before it. The same grant may be told
-//! again under its term.
+//! again under its term. What was told is not undone by a crash.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +18,11 @@ impl Invariant for Check {
     }
 
     fn see(&mut self, record: &Record) -> Result<(), String> {
+        if let What::LeaseIs { election, term, .. } = &record.what {
+            let told = self.highest.get(election).copied().unwrap_or(0);
+            let grows = told <= *term;
+            return grows.then_some(()).ok_or(format!("election {election}: {term} after {told}"));
+        }
         let What::Granted { election, term, id, .. } = &record.what else { return Ok(()) };
         if !self.told.insert((*election, *term, *id)) {
             return Ok(());

@@ -74,7 +74,8 @@ impl Server {
             Request { member: MemberSlot(0), number: none, answered_below: none, command };
         let asker = Asker::Audit { audit, queue, part };
         self.last_ticket += 1;
-        let asked = Asked { asker, applied_ms: bus.now_ms(), as_of: bus.history.len() };
+        let asked =
+            Asked { asker, applied_ms: bus.now_ms(), as_of: bus.history.len(), stood: Vec::new() };
         let call = Call { request, contents: Vec::new() };
         shard.apply(now, Ticket(self.last_ticket), call, asked);
     }

@@ -18,15 +18,18 @@ impl Server {
         }
         if shard.next_deadline_ms(now) == Some(0) {
             shard.tick(now);
+            self.boundary.look_at_leases(bus, now, shard.ledger(), false);
         }
         for packet in std::mem::take(&mut self.inbox) {
             self.last_ticket += 1;
             let call = packet.call.clone();
             self.boundary.applied(bus, &packet);
             let as_of = bus.history.len();
+            let stood = self.boundary.stood(now, shard.ledger(), &call.request);
             let asker = Asker::Member(packet);
-            let asked = Asked { asker, applied_ms: bus.now_ms(), as_of };
+            let asked = Asked { asker, applied_ms: bus.now_ms(), as_of, stood };
             shard.apply(now, Ticket(self.last_ticket), call, asked);
+            self.boundary.look_at_leases(bus, now, shard.ledger(), false);
             if bus.dice.percent(5) {
                 shard.seal();
             }
