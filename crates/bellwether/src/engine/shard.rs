@@ -219,7 +219,10 @@ impl<R> Shard<R> {
         if bytes > 0 && self.payload.len() + bytes > self.frame_bytes_target() {
             self.seal();
         }
-        if self.stalled && !call.request.command.writes_nothing() {
+        // A refusal says that nothing was stored: whoever asks again for what was accepted and
+        // waits for room must wait with it.
+        let request = &call.request;
+        if self.stalled && !request.command.writes_nothing() && !self.ledger.is_decided(request) {
             return Err(Refusal::DiskFull);
         }
         Ok(())

@@ -42,8 +42,8 @@ pub(crate) struct Driver {
     pub(crate) shard: Shard<u64>,
     pub(crate) now: Now,
     last_ticket: u64,
-    member: MemberSlot,
-    answers: BTreeMap<u64, Answer>,
+    pub(crate) member: MemberSlot,
+    pub(crate) answers: BTreeMap<u64, Answer>,
     pub(crate) told: Told,
     pub(crate) last_refusal: Option<Error>,
 }
