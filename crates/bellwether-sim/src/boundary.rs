@@ -287,7 +287,12 @@ impl Boundary {
         let why = Some(format!("{refusal:?}"));
         bus.record(What::Answered { key, durable, kept, ok: false, digest, why });
         match &request.command {
-            Command::Send { .. } => bus.record(What::SendRefused { key, ids: ids(call), as_of }),
+            Command::Send { .. } => {
+                let ids = ids(call);
+                // A full queue is no reason to wait for it.
+                bus.probes.retain(|id, _| !ids.contains(id));
+                bus.record(What::SendRefused { key, ids, as_of });
+            }
             Command::Settle { from, settlements } => {
                 for settlement in settlements {
                     settled(bus, key, from, settlement, Some(refusal), applied_ms);
