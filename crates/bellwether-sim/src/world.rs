@@ -14,6 +14,8 @@ use crate::resource::Resource;
 use crate::server::Server;
 use bellwether_core::name::Part;
 
+/// A world of which more happens than this does not come to an end: fifty times the usual.
+const EVENTS_MAX: u64 = 2_000_000;
 /// How long the world may take to get well again.
 const HEAL_MS_MAX: u64 = 240_000;
 /// Nobody is sent a probe before pauses after failures are over.
@@ -65,6 +67,7 @@ impl World {
         while self.bus.history.violation.is_none() {
             let Some(event) = self.bus.next() else { break };
             self.happen(event);
+            assert!(self.bus.stats.events < EVENTS_MAX, "the world does not come to an end");
             if self.bus.healed && self.is_over() {
                 break;
             }
