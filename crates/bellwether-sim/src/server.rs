@@ -260,6 +260,12 @@ impl Server {
                 let done = job.run();
                 let us = bus.dice.around(300);
                 bus.after(us, Event::Server(life, ServerEvent::JobDone(done)));
+                // What long work gave up must not be needed by anybody whom a power cut sends back.
+                let share = if self.flush.is_some() { 100 } else { 3 };
+                if !bus.healed && bus.plan.faults.power_ms.is_some() && bus.dice.per_mille(share) {
+                    let us = bus.dice.around(200);
+                    bus.after(us, Event::Relapse { power: true });
+                }
             }
             ServerEvent::JobDone(done) => {
                 if let Some(shard) = &mut self.shard {

@@ -203,7 +203,10 @@ impl World {
                 let ms = self.bus.dice.around(10_000);
                 let ahead = self.bus.wall_ahead_ms;
                 let forwards = self.bus.dice.percent(50);
+                // Noted before and after, so that history knows what the clock showed.
+                self.bus.note(|| format!("the wall clock jumps by {ms} ms"));
                 self.bus.wall_ahead_ms = if forwards { ahead + ms } else { ahead - ms };
+                self.bus.note(|| "it has jumped".into());
             }
             _ => self.go_wrong_elsewhere(fault),
         }
