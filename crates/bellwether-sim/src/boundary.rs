@@ -1,6 +1,7 @@
 //! The server's boundary: turns what is applied and said there into history.
 
 mod audit;
+mod errands;
 mod leases;
 mod words;
 
@@ -100,9 +101,11 @@ impl Boundary {
             Command::Send { queue, messages } => {
                 let wall_ms = bus.wall_ms();
                 let queue = index(queue.as_str());
-                let cut = bus.plan.queues[usize::from(queue)].settings.ttl_ms;
+                // It may be moved to the first queue at once, and live as long as that one says.
+                let cuts =
+                    [queue, 0].map(|queue| bus.plan.queues[usize::from(queue)].settings.ttl_ms);
                 let due = messages[0].due.map_or(0, |due| due.0);
-                let ttl_ms = messages[0].ttl_ms.into_iter().chain(cut).min();
+                let ttl_ms = messages[0].ttl_ms.into_iter().chain(cuts.into_iter().flatten()).min();
                 let expires = ttl_ms.map_or(u64::MAX, |ttl_ms| due.max(wall_ms) + ttl_ms);
                 bus.record(What::SendApplied {
                     key: key(request),
@@ -124,9 +127,10 @@ impl Boundary {
                     bus.record(What::SettleApplied { token, how });
                 }
             }
-            Command::RenewLocks { from, tokens, .. } => {
+            Command::RenewLocks { from, tokens, lock_ms } => {
                 for shown in tokens {
-                    bus.record(What::RenewApplied { token: token(from, *shown) });
+                    let lock_ms = lock_ms.map(u64::from);
+                    bus.record(What::RenewApplied { token: token(from, *shown), lock_ms });
                 }
             }
             Command::RenewSession { queue, token } => {
@@ -135,10 +139,13 @@ impl Boundary {
             Command::CloseSession { queue, token } => {
                 bus.record(What::HoldClosing { hold: hold(queue, token) });
             }
+            Command::ChangeLease { lease, id, .. } => {
+                bus.record(What::ChangeApplied { election: index(lease.as_str()), id: id.0 });
+            }
             Command::ReleaseLease { lease, id, .. } => {
                 bus.record(What::ReleaseApplied { election: index(lease.as_str()), id: id.0 });
             }
-            _ => {}
+            _ => Self::errand_applied(bus, packet),
         }
     }
 
@@ -159,7 +166,9 @@ impl Boundary {
             Asker::Member(packet) => match result {
                 Ok(reply) => {
                     let key = key(&packet.call.request);
-                    let first_ms = self.first_ms.get(&key).filter(|_| key.number != 0);
+                    // What is not kept is decided anew each time.
+                    let kept = key.number != 0 && is_kept(&packet.call.request.command);
+                    let first_ms = self.first_ms.get(&key).filter(|_| kept);
                     let decided_ms = first_ms.copied().unwrap_or(asked.applied_ms);
                     self.said_yes(bus, packet, (decided_ms, asked), reply, boot_zero_ms);
                 }
@@ -236,15 +245,25 @@ impl Boundary {
             (Command::RenewSession { queue, token }, _) => {
                 bus.record(What::HoldRenewed { hold: hold(queue, token), ok: true, applied_ms });
             }
-            (Command::Acquire(acquire), Outcome::Granted { term, ttl_ms }) => {
+            (Command::Acquire(acquire), Outcome::Granted { term, .. }) => {
                 bus.stats.grants += 1;
                 bus.record(What::Granted {
                     election: index(acquire.lease.as_str()),
                     term: term.0,
                     id: acquire.id.0,
                     slot: request.member.0,
-                    ttl_ms: *ttl_ms,
+                    renews: true,
                     applied_ms,
+                });
+            }
+            (Command::ChangeLease { lease, to, .. }, Outcome::Granted { term, .. }) => {
+                bus.record(What::Granted {
+                    election: index(lease.as_str()),
+                    term: term.0,
+                    id: to.0,
+                    slot: request.member.0,
+                    renews: false,
+                    applied_ms: asked.applied_ms,
                 });
             }
             (Command::RenewLease { lease, id }, Outcome::Granted { term, .. }) => {
@@ -271,7 +290,7 @@ impl Boundary {
                     });
                 }
             }
-            _ => {}
+            _ => self.errand_said(bus, request, asked, reply),
         }
     }
 
@@ -329,15 +348,20 @@ impl Boundary {
         reply: &Reply,
         boot_zero_ms: u64,
     ) {
-        let (from, session) = match &request.command {
-            Command::Receive(receive) => (&receive.from, receive.session.as_ref()),
-            Command::ReceiveDeferred { from, session, .. } => (from, session.as_ref()),
+        let (from, session, wanted_ms) = match &request.command {
+            Command::Receive(receive) => {
+                (&receive.from, receive.session.as_ref(), receive.lock_ms.map(u64::from))
+            }
+            Command::ReceiveDeferred { from, session, .. } => (from, session.as_ref(), None),
             _ => return,
         };
         let hold = session.map(|token| hold(&from.queue, token));
         let mut contents = reply.contents.iter();
         for view in views {
             let body = self.body(view, &mut contents);
+            if let Body::Of(id) = body {
+                bus.probes.remove(&id);
+            }
             let (Some(shown), State::Locked(lock)) = (view.token(), view.message.standing.state)
             else {
                 continue;
@@ -348,9 +372,6 @@ impl Boundary {
                 (lock.until.0 - u64::from(lock.lock_ms)).wrapping_add(boot_zero_ms)
             };
             bus.stats.deliveries += 1;
-            if let Body::Of(id) = body {
-                bus.probes.remove(&id);
-            }
             bus.record(What::Delivered(Delivery {
                 token: token(from, shown),
                 key,
@@ -359,6 +380,7 @@ impl Boundary {
                 counted: view.message.standing.deliveries,
                 granted_ms,
                 lock_ms: lock.lock_ms.into(),
+                wanted_ms,
                 hold,
             }));
         }

@@ -247,6 +247,9 @@ impl World {
     fn heal(&mut self) {
         self.bus.healed = true;
         self.bus.record(What::Healed);
+        // What is due by the latest time that was ever shown must become due before the end.
+        let latest = self.bus.history.wall_ms_max - self.bus.now_ms();
+        self.bus.wall_ahead_ms = self.bus.wall_ahead_ms.max(latest);
         self.bus.network.heal();
         self.server.heal(&mut self.bus);
         self.bus.after(0, Event::ServerStarts);
@@ -293,8 +296,12 @@ impl World {
         if since_heal_ms > HEAL_MS_MAX || (well && since_heal_ms > PROBE_AFTER_MS) {
             self.bus.record(What::Ended { undrained, leaderless });
             self.probes_until_ms = Some(self.bus.now_ms() + PROBE_MS);
-            for queue in 0..self.bus.plan.queues.len() as u8 {
-                self.server.probe(&mut self.bus, queue);
+            let plan = Rc::clone(&self.bus.plan);
+            for (queue, plan) in (0..).zip(&plan.queues) {
+                // What moves on may become a dead letter, if there is no room where it goes.
+                if plan.settings.forward_to.is_none() {
+                    self.server.probe(&mut self.bus, queue);
+                }
             }
         }
         false

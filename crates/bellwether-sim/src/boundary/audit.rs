@@ -58,6 +58,7 @@ impl Boundary {
             let (counts, totals) = (info.counts, info.totals);
             under_way.on_their_way += counts.ready + counts.locked + counts.scheduled;
             bus.record(What::Counted { as_of, queue, counts, totals });
+            Self::settings_seen(bus, queue, &info.settings, as_of);
         }
         if let (Outcome::Peeked(views), Some(part)) = (&reply.outcome, part) {
             let mut contents = reply.contents.iter();

@@ -2,9 +2,10 @@
 //! answer is lost with the process is never said: whoever only listened would take it for an older
 //! one.
 
-use bellwether_core::command::{Command, HeldSet, Request};
-use bellwether_core::lease::Hold;
+use bellwether_core::command::{Command, HeldSet, LeaseKind, Request};
+use bellwether_core::lease::{Hold, Lease};
 use bellwether_core::ledger::Ledger;
+use bellwether_core::limits::{LEASE_GRACE_PERCENT, LEASE_MS_INFINITE};
 use bellwether_core::name::{LeaseId, LeaseName};
 use bellwether_core::outcome::LeaseState;
 use bellwether_core::time::Now;
@@ -23,15 +24,16 @@ impl Boundary {
         ledger: &Ledger,
         opened: bool,
     ) {
-        for election in 0..bus.plan.elections.len() as u8 {
+        for election in 0..bus.plan.elections.len() as u8 + bus.plan.standing {
             let name = lease_name(election);
             let lease = ledger.lease_at(now, &name).lease;
-            let is = lease.map_or((0, None), |lease| (lease.term.0, id(lease.hold)));
+            let is = lease.map_or((0, None), |lease| (lease.term.0, holder(lease.hold)));
             let was = self.leases.insert(election, is).unwrap_or_default();
             if opened || was != is {
-                let ttl_ms = lease.map_or(0, |lease| lease.ttl_ms);
-                let (term, id) = is;
-                bus.record(What::LeaseIs { election, term, id: id.map(|id| id.0), ttl_ms, opened });
+                let held_ms = lease.map_or(0, held_ms);
+                let slot = lease.map_or(0, |lease| lease.member.0);
+                let (term, id) = (is.0, is.1.map(|id| id.0));
+                bus.record(What::LeaseIs { election, term, id, slot, held_ms, opened });
             }
         }
     }
@@ -51,17 +53,17 @@ impl Boundary {
                 vec![stood]
             }
             Command::RenewLease { lease, id: shown } => {
-                let (lease, state) = at(lease);
-                let is_its = lease.is_some_and(|lease| id(lease.hold) == Some(*shown));
-                vec![is_its && state == LeaseState::Leased]
+                let (Some(lease), state) = at(lease) else { return vec![false] };
+                // A standing lease may be renewed late, as long as nobody has taken it since.
+                let late = lease.kind == LeaseKind::Standing && state == LeaseState::Expired;
+                vec![id(lease.hold) == Some(*shown) && (late || state == LeaseState::Leased)]
             }
             Command::Heartbeat { held: HeldSet::List(list) } => list
                 .iter()
                 .map(|(lease, term)| {
                     let (lease, state) = at(lease);
-                    let is_its = |lease: bellwether_core::lease::Lease| {
-                        lease.term == *term && lease.member == request.member
-                    };
+                    let is_its =
+                        |lease: Lease| lease.term == *term && lease.member == request.member;
                     lease.is_some_and(is_its) && state == LeaseState::Leased
                 })
                 .collect(),
@@ -70,9 +72,24 @@ impl Boundary {
     }
 }
 
+/// Whose it is; what is being broken is nobody's any more.
+fn holder(hold: Hold) -> Option<LeaseId> {
+    id(hold).filter(|_| matches!(hold, Hold::Held { .. }))
+}
+
+/// Under which id it was last held.
 fn id(hold: Hold) -> Option<LeaseId> {
     match hold {
         Hold::Free => None,
         Hold::Held { id, .. } | Hold::Broken { id, .. } => Some(id),
+    }
+}
+
+/// How long nobody else gets a lease after it was last renewed.
+fn held_ms(lease: &Lease) -> u64 {
+    match lease.kind {
+        _ if lease.ttl_ms == LEASE_MS_INFINITE => u64::MAX / 2,
+        LeaseKind::Bound => lease.ttl_ms * LEASE_GRACE_PERCENT / 100,
+        LeaseKind::Standing => lease.ttl_ms,
     }
 }

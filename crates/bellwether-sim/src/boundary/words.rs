@@ -1,7 +1,7 @@
 //! The world's names, and the product's words in the history's.
 
 use bellwether::engine::Call;
-use bellwether_core::command::{Command, Disposition, Request};
+use bellwether_core::command::{Command, Disposition, Receive, ReceiveMode, Request};
 use bellwether_core::name::{
     LeaseName, LockToken, QueueName, QueuePath, SequenceNumber, SessionId, SessionToken,
 };
@@ -74,13 +74,21 @@ pub(super) fn is_durable(command: &Command) -> bool {
             | Command::SetSessionState { .. }
             | Command::Acquire(_)
             | Command::ReleaseLease { .. }
+            | Command::ChangeLease { .. }
+            | Command::BreakLease { .. }
+            | Command::UpdateQueue { .. }
+            | Command::Purge { .. }
+            | Command::Redrive { .. }
+            | Command::Receive(Receive { mode: ReceiveMode::ReceiveAndDelete, .. })
     )
 }
 
-/// Whether a request asked again gets its first answer. An acquire does not: the lease may have
-/// passed on since.
+/// Whether a request asked again gets its first answer. Who asks for a lease does not: it may have
+/// passed on since. What was received and deleted is not there any more.
 pub(super) fn is_kept(command: &Command) -> bool {
-    is_durable(command) && !matches!(command, Command::Acquire(_))
+    let asks_anew =
+        matches!(command, Command::Acquire(_) | Command::ChangeLease { .. } | Command::Receive(_));
+    is_durable(command) && !asks_anew
 }
 
 pub(super) fn ids(call: &Call) -> Vec<u64> {

@@ -28,6 +28,8 @@ pub(super) struct Fates {
     pub(super) by_id: BTreeMap<u64, Fate>,
     /// By queue and number; a number never means another message (L8).
     by_number: BTreeMap<(u8, u64), u64>,
+    /// By request: messages it may have removed without naming them.
+    removed: BTreeMap<Key, u64>,
 }
 
 impl Fates {
@@ -76,8 +78,28 @@ impl Fates {
                 let id = self.id_of(*token);
                 self.end(id);
             }
+            What::RemoveApplied { key, max, remembered } => {
+                let removed = self.removed.entry(*key).or_default();
+                *removed = if *remembered { *max } else { *removed + max };
+            }
+            What::Removed { key, max, count, known } => {
+                let named = known.len() as u64;
+                if let Some(removed) = self.removed.get_mut(key) {
+                    *removed = removed.saturating_sub(max - (count - named));
+                }
+                for (_, body) in known {
+                    if let Body::Of(id) = body {
+                        self.end(Some(*id));
+                    }
+                }
+            }
             _ => {}
         }
+    }
+
+    /// How many messages may be missing that nobody named.
+    pub(super) fn unnamed(&self) -> usize {
+        self.removed.values().sum::<u64>() as usize
     }
 
     pub(super) fn id_of(&self, token: Token) -> Option<u64> {
