@@ -297,6 +297,7 @@ impl<R> Shard<R> {
         for id in self.fx.dropped.drain(..) {
             self.bodies.remove(id);
         }
+        self.note_emptied();
     }
 
     /// Writes a content into the frame; its place is known when the frame is sealed.
@@ -407,6 +408,7 @@ impl<R> Shard<R> {
         self.payload.clear();
         self.bodies.forget_window(prepared.unit);
         self.bodies.trim();
+        self.note_emptied();
         self.next_frame(prepared.number.0 + 1);
         self.free.append(&mut self.at_append);
     }

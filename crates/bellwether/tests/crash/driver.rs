@@ -88,7 +88,7 @@ impl Driver {
     }
 
     /// Hands a call in; its answer comes with a later [`Driver::turn`].
-    fn submit(&mut self, command: Command, contents: Vec<Bytes>) -> u64 {
+    pub(crate) fn submit(&mut self, command: Command, contents: Vec<Bytes>) -> u64 {
         self.last_ticket += 1;
         let (number, ticket) = (RequestNumber(0), self.last_ticket);
         let request = Request { member: self.member, number, answered_below: number, command };
@@ -119,6 +119,11 @@ impl Driver {
             }
         }
         self.take();
+        self.upkeep();
+    }
+
+    /// What is done between turns.
+    pub(crate) fn upkeep(&mut self) {
         for _ in 0..50 {
             let busy = self.shard.upkeep(self.now);
             let job = self.shard.next_job();
