@@ -1,5 +1,5 @@
-//! What must always hold, one file each. The numbers are those of `reliability.md` §2, with the
-//! amendments of `house.md`.
+//! What must always hold, one file each. The numbers are those of `docs/invariants.md`, M… those of
+//! `docs/message.md`.
 
 use crate::history::Record;
 use crate::plan::Plan;
