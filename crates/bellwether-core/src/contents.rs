@@ -18,6 +18,8 @@ pub(crate) struct Contents {
     next: u64,
     /// Bytes still referred to, by unit.
     live: BTreeMap<u64, u64>,
+    /// Units in which nothing is referred to any more, until somebody asks.
+    emptied: Vec<u64>,
 }
 
 impl Contents {
@@ -97,6 +99,11 @@ impl Contents {
         self.live.get(&unit).copied().unwrap_or(0)
     }
 
+    /// Units that have become empty since this was last asked.
+    pub(crate) fn take_emptied(&mut self) -> std::vec::Drain<'_, u64> {
+        self.emptied.drain(..)
+    }
+
     /// The contents from `id` on, by number.
     pub(crate) fn range(&self, id: u64) -> impl Iterator<Item = (ContentId, Place)> {
         self.table.range(id).map(|(id, entry)| (ContentId(id), entry.place))
@@ -111,6 +118,7 @@ impl Contents {
             *bytes -= u64::from(place.len);
             if *bytes == 0 {
                 self.live.remove(&place.unit);
+                self.emptied.push(place.unit);
             }
         }
     }

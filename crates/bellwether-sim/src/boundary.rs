@@ -1,23 +1,29 @@
 //! The server's boundary: turns what is applied and said there into history.
 
+mod audit;
+mod errands;
+mod leases;
+mod words;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use bellwether::Error;
 use bellwether::engine::{Call, Reply};
-use bellwether_core::command::{Command, Disposition, HeldSet, Request, Settlement};
+use bellwether_core::command::{Command, HeldSet, Request, Settlement};
 use bellwether_core::error::Refusal;
-use bellwether_core::message::{MessageView, Reason, State};
-use bellwether_core::name::{
-    LeaseName, LockToken, Part, QueueName, QueuePath, SequenceNumber, SessionId, SessionToken,
-};
+use bellwether_core::message::{MessageView, State};
+use bellwether_core::name::{LeaseId, Part, QueuePath};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::BootTime;
 
 use crate::bodies::Bodies;
 use crate::bus::{Bus, Packet};
-use crate::history::{Body, Delivery, Hold, How, Key, Seen, Spot, Stands, Token, What};
+use crate::history::{Body, Delivery, How, Key, Seen, What};
+use audit::Audit;
+use words::{hold, how, ids, index, is_durable, is_kept, key, token};
+pub(crate) use words::{lease_name, queue_name, session_name};
 
 /// Who asked the server.
 #[derive(Debug)]
@@ -44,16 +50,8 @@ pub(crate) struct Asked {
     pub applied_ms: u64,
     /// In which record.
     pub as_of: u64,
-}
-
-/// One look of the auditor, under way.
-#[derive(Debug)]
-struct Audit {
-    as_of: u64,
-    begun_ms: u64,
-    parts_missing: usize,
-    messages: Vec<Seen>,
-    on_their_way: u64,
+    /// Which of the leases it shows stood as it shows them.
+    pub stood: Vec<bool>,
 }
 
 /// See the module.
@@ -64,89 +62,13 @@ pub(crate) struct Boundary {
     said: BTreeSet<Key>,
     /// When a request was first applied: then, or at a later time, it was decided.
     first_ms: BTreeMap<Key, u64>,
+    /// Releases that were applied while their lease stood under the id they show.
+    stood: BTreeSet<Key>,
+    /// Leases as the ledger had them when they were last looked at: terms and ids.
+    leases: BTreeMap<u8, (u64, Option<LeaseId>)>,
     audits: BTreeMap<u64, Audit>,
     /// When the newest complete look was, and what it saw.
     pub last_audit: Option<(u64, Vec<Seen>)>,
-}
-
-/// Number of a queue, session or election, from its name.
-fn index(name: &str) -> u8 {
-    name[1..].parse().expect("names of the world are a letter and a number")
-}
-
-/// Name of a queue.
-pub(crate) fn queue_name(queue: u8) -> QueueName {
-    QueueName::new(&format!("q{queue}")).expect("a good name")
-}
-
-/// Name of a session.
-pub(crate) fn session_name(session: u8) -> SessionId {
-    SessionId::new(&format!("s{session}")).expect("a good name")
-}
-
-/// Name of an election.
-pub(crate) fn lease_name(election: u8) -> LeaseName {
-    LeaseName::new(&format!("e{election}")).expect("a good name")
-}
-
-fn token(from: &QueuePath, token: LockToken) -> Token {
-    Token {
-        spot: spot(from, token.sequence),
-        number: token.number.0,
-        incarnation: token.incarnation.0,
-    }
-}
-
-fn spot(from: &QueuePath, sequence: SequenceNumber) -> Spot {
-    Spot { queue: index(from.queue.as_str()), part: from.part, sequence: sequence.0 }
-}
-
-fn hold(queue: &QueueName, token: &SessionToken) -> Hold {
-    Hold {
-        queue: index(queue.as_str()),
-        session: index(token.session.as_str()),
-        number: token.number.0,
-        incarnation: token.incarnation.0,
-    }
-}
-
-fn how(disposition: Disposition) -> How {
-    match disposition {
-        Disposition::Complete => How::Complete,
-        Disposition::Abandon { delay_ms } => How::Abandon(delay_ms.unwrap_or(0)),
-        Disposition::Release => How::Release,
-        Disposition::Defer => How::Defer,
-        Disposition::DeadLetter => How::DeadLetter,
-    }
-}
-
-fn key(request: &Request) -> Key {
-    Key { slot: request.member.0, number: request.number.0 }
-}
-
-fn is_durable(command: &Command) -> bool {
-    matches!(
-        command,
-        Command::Send { .. }
-            | Command::Cancel { .. }
-            | Command::Settle { .. }
-            | Command::AcceptSession { .. }
-            | Command::CloseSession { .. }
-            | Command::SetSessionState { .. }
-            | Command::Acquire(_)
-            | Command::ReleaseLease { .. }
-    )
-}
-
-/// Whether a request asked again gets its first answer. An acquire does not: the lease may have
-/// passed on since.
-fn is_kept(command: &Command) -> bool {
-    is_durable(command) && !matches!(command, Command::Acquire(_))
-}
-
-fn ids(call: &Call) -> Vec<u64> {
-    let id = |body: &bytes::Bytes| body.first_chunk().map_or(0, |id| u64::from_le_bytes(*id));
-    call.contents.iter().map(id).collect()
 }
 
 impl Boundary {
@@ -156,18 +78,11 @@ impl Boundary {
             bodies,
             said: BTreeSet::new(),
             first_ms: BTreeMap::new(),
+            stood: BTreeSet::new(),
+            leases: BTreeMap::new(),
             audits: BTreeMap::new(),
             last_audit: None,
         }
-    }
-
-    /// The auditor begins a look that consists of so many parts.
-    pub(crate) fn begin_audit(&mut self, bus: &Bus, audit: u64, parts: usize) {
-        let as_of = bus.history.len();
-        let begun_ms = bus.now_ms();
-        let begun =
-            Audit { as_of, begun_ms, parts_missing: parts, messages: Vec::new(), on_their_way: 0 };
-        self.audits.insert(audit, begun);
     }
 
     /// The server's process has ended: who waited for an answer gets none.
@@ -186,9 +101,11 @@ impl Boundary {
             Command::Send { queue, messages } => {
                 let wall_ms = bus.wall_ms();
                 let queue = index(queue.as_str());
-                let cut = bus.plan.queues[usize::from(queue)].settings.ttl_ms;
+                // It may be moved to the first queue at once, and live as long as that one says.
+                let cuts =
+                    [queue, 0].map(|queue| bus.plan.queues[usize::from(queue)].settings.ttl_ms);
                 let due = messages[0].due.map_or(0, |due| due.0);
-                let ttl_ms = messages[0].ttl_ms.into_iter().chain(cut).min();
+                let ttl_ms = messages[0].ttl_ms.into_iter().chain(cuts.into_iter().flatten()).min();
                 let expires = ttl_ms.map_or(u64::MAX, |ttl_ms| due.max(wall_ms) + ttl_ms);
                 bus.record(What::SendApplied {
                     key: key(request),
@@ -210,9 +127,10 @@ impl Boundary {
                     bus.record(What::SettleApplied { token, how });
                 }
             }
-            Command::RenewLocks { from, tokens, .. } => {
+            Command::RenewLocks { from, tokens, lock_ms } => {
                 for shown in tokens {
-                    bus.record(What::RenewApplied { token: token(from, *shown) });
+                    let lock_ms = lock_ms.map(u64::from);
+                    bus.record(What::RenewApplied { token: token(from, *shown), lock_ms });
                 }
             }
             Command::RenewSession { queue, token } => {
@@ -221,10 +139,13 @@ impl Boundary {
             Command::CloseSession { queue, token } => {
                 bus.record(What::HoldClosing { hold: hold(queue, token) });
             }
+            Command::ChangeLease { lease, id, .. } => {
+                bus.record(What::ChangeApplied { election: index(lease.as_str()), id: id.0 });
+            }
             Command::ReleaseLease { lease, id, .. } => {
                 bus.record(What::ReleaseApplied { election: index(lease.as_str()), id: id.0 });
             }
-            _ => {}
+            _ => Self::errand_applied(bus, packet),
         }
     }
 
@@ -245,7 +166,9 @@ impl Boundary {
             Asker::Member(packet) => match result {
                 Ok(reply) => {
                     let key = key(&packet.call.request);
-                    let first_ms = self.first_ms.get(&key).filter(|_| key.number != 0);
+                    // What is not kept is decided anew each time.
+                    let kept = key.number != 0 && is_kept(&packet.call.request.command);
+                    let first_ms = self.first_ms.get(&key).filter(|_| kept);
                     let decided_ms = first_ms.copied().unwrap_or(asked.applied_ms);
                     self.said_yes(bus, packet, (decided_ms, asked), reply, boot_zero_ms);
                 }
@@ -322,38 +245,52 @@ impl Boundary {
             (Command::RenewSession { queue, token }, _) => {
                 bus.record(What::HoldRenewed { hold: hold(queue, token), ok: true, applied_ms });
             }
-            (Command::Acquire(acquire), Outcome::Granted { term, ttl_ms }) => {
+            (Command::Acquire(acquire), Outcome::Granted { term, .. }) => {
                 bus.stats.grants += 1;
                 bus.record(What::Granted {
                     election: index(acquire.lease.as_str()),
                     term: term.0,
                     id: acquire.id.0,
                     slot: request.member.0,
-                    ttl_ms: *ttl_ms,
+                    renews: true,
                     applied_ms,
                 });
             }
-            (Command::RenewLease { lease, id }, Outcome::Granted { .. }) => {
-                let election = index(lease.as_str());
-                bus.record(What::RenewedById { election, id: id.0, ok: true, applied_ms });
+            (Command::ChangeLease { lease, to, .. }, Outcome::Granted { term, .. }) => {
+                bus.record(What::Granted {
+                    election: index(lease.as_str()),
+                    term: term.0,
+                    id: to.0,
+                    slot: request.member.0,
+                    renews: false,
+                    applied_ms: asked.applied_ms,
+                });
+            }
+            (Command::RenewLease { lease, id }, Outcome::Granted { term, .. }) => {
+                let (election, id, term) = (index(lease.as_str()), id.0, term.0);
+                let stood = asked.stood == [true];
+                bus.record(What::RenewedById { election, id, term, stood, applied_ms });
             }
             (Command::ReleaseLease { lease, id, .. }, Outcome::Done) => {
-                let election = index(lease.as_str());
-                bus.record(What::Released { election, id: id.0, ok: true, applied_ms });
+                let (election, id) = (index(lease.as_str()), id.0);
+                // Which copy was decided is not known: one of them must have had a right to it.
+                let stood = asked.stood == [true] || self.stood.contains(&key);
+                bus.record(What::Released { election, id, ok: true, stood, applied_ms });
             }
             (Command::Heartbeat { held: HeldSet::List(list) }, Outcome::Beat(beat)) => {
-                for (lease, term) in list {
+                for ((lease, term), stood) in list.iter().zip(&asked.stood) {
                     let ok = !beat.resync && !beat.lost.contains(&(lease.clone(), *term));
                     bus.record(What::Kept {
                         election: index(lease.as_str()),
                         term: term.0,
                         slot: request.member.0,
                         ok,
+                        stood: *stood,
                         applied_ms,
                     });
                 }
             }
-            _ => {}
+            _ => self.errand_said(bus, request, asked, reply),
         }
     }
 
@@ -369,7 +306,12 @@ impl Boundary {
         let why = Some(format!("{refusal:?}"));
         bus.record(What::Answered { key, durable, kept, ok: false, digest, why });
         match &request.command {
-            Command::Send { .. } => bus.record(What::SendRefused { key, ids: ids(call), as_of }),
+            Command::Send { .. } => {
+                let ids = ids(call);
+                // A full queue is no reason to wait for it.
+                bus.probes.retain(|id, _| !ids.contains(id));
+                bus.record(What::SendRefused { key, ids, as_of });
+            }
             Command::Settle { from, settlements } => {
                 for settlement in settlements {
                     settled(bus, key, from, settlement, Some(refusal), applied_ms);
@@ -389,8 +331,9 @@ impl Boundary {
                 }
             }
             Command::ReleaseLease { lease, id, .. } => {
-                let election = index(lease.as_str());
-                bus.record(What::Released { election, id: id.0, ok: false, applied_ms });
+                let (election, id) = (index(lease.as_str()), id.0);
+                let stood = asked.stood == [true];
+                bus.record(What::Released { election, id, ok: false, stood, applied_ms });
             }
             _ => {}
         }
@@ -405,15 +348,20 @@ impl Boundary {
         reply: &Reply,
         boot_zero_ms: u64,
     ) {
-        let (from, session) = match &request.command {
-            Command::Receive(receive) => (&receive.from, receive.session.as_ref()),
-            Command::ReceiveDeferred { from, session, .. } => (from, session.as_ref()),
+        let (from, session, wanted_ms) = match &request.command {
+            Command::Receive(receive) => {
+                (&receive.from, receive.session.as_ref(), receive.lock_ms.map(u64::from))
+            }
+            Command::ReceiveDeferred { from, session, .. } => (from, session.as_ref(), None),
             _ => return,
         };
         let hold = session.map(|token| hold(&from.queue, token));
         let mut contents = reply.contents.iter();
         for view in views {
             let body = self.body(view, &mut contents);
+            if let Body::Of(id) = body {
+                bus.probes.remove(&id);
+            }
             let (Some(shown), State::Locked(lock)) = (view.token(), view.message.standing.state)
             else {
                 continue;
@@ -424,9 +372,6 @@ impl Boundary {
                 (lock.until.0 - u64::from(lock.lock_ms)).wrapping_add(boot_zero_ms)
             };
             bus.stats.deliveries += 1;
-            if let Body::Of(id) = body {
-                bus.probes.remove(&id);
-            }
             bus.record(What::Delivered(Delivery {
                 token: token(from, shown),
                 key,
@@ -435,64 +380,9 @@ impl Boundary {
                 counted: view.message.standing.deliveries,
                 granted_ms,
                 lock_ms: lock.lock_ms.into(),
+                wanted_ms,
                 hold,
             }));
-        }
-    }
-
-    /// The body of a message; what its receivers wrote beside it is only looked at.
-    fn body<'a>(
-        &self,
-        view: &MessageView,
-        contents: &mut impl Iterator<Item = &'a Result<bytes::Bytes, String>>,
-    ) -> Body {
-        let mut mine = contents.by_ref().take(view.contents().count());
-        let body = mine.next().map_or(Body::Wrong("none".into()), |c| self.bodies.tell(c));
-        match mine.next() {
-            Some(Err(why)) => Body::Unreadable(why.clone()),
-            _ => body,
-        }
-    }
-
-    fn audited(&mut self, bus: &mut Bus, audit: u64, queue: u8, part: Option<Part>, reply: &Reply) {
-        let Some(under_way) = self.audits.get_mut(&audit) else { return };
-        let as_of = under_way.as_of;
-        under_way.parts_missing -= 1;
-        if let Outcome::Queue(info) = &reply.outcome {
-            let (counts, totals) = (info.counts, info.totals);
-            under_way.on_their_way += counts.ready + counts.locked + counts.scheduled;
-            bus.record(What::Counted { as_of, queue, counts, totals });
-        }
-        if let (Outcome::Peeked(views), Some(part)) = (&reply.outcome, part) {
-            let mut contents = reply.contents.iter();
-            let mut seen = Vec::with_capacity(views.len());
-            for view in views {
-                let standing = view.message.standing;
-                seen.push(Seen {
-                    spot: Spot { queue, part, sequence: view.sequence.0 },
-                    body: self.body(view, &mut contents),
-                    origin: view.message.origin.0,
-                    stands: match standing.state {
-                        State::Ready => Stands::Ready,
-                        State::Locked(_) => Stands::Locked,
-                        State::Scheduled { .. } | State::Delayed { .. } => Stands::Later,
-                        State::Deferred => Stands::Deferred,
-                    },
-                    counted: standing.deliveries,
-                    too_often: standing.reason == Reason::MaxDeliveryCountExceeded,
-                });
-            }
-            if let Some(under_way) = self.audits.get_mut(&audit) {
-                under_way.messages.append(&mut seen);
-            }
-        }
-        if self.audits.get(&audit).is_some_and(|under_way| under_way.parts_missing == 0) {
-            let Some(done) = self.audits.remove(&audit) else { return };
-            bus.backlog = done.on_their_way;
-            bus.stats.audits += 1;
-            let messages = done.messages;
-            self.last_audit = Some((done.begun_ms, messages.clone()));
-            bus.record(What::Audited { as_of, messages });
         }
     }
 }

@@ -103,8 +103,19 @@ pub(crate) struct Delivery {
     pub granted_ms: u64,
     /// How long.
     pub lock_ms: u64,
+    /// How long the receiver wanted it locked, if not for as long as its queue says.
+    pub wanted_ms: Option<u64>,
     /// Under which hold.
     pub hold: Option<Hold>,
+}
+
+/// Something that keeps one value until it gets another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Cell {
+    /// The state of a session; the value is the body it was made from, zero for none.
+    State { queue: u8, session: u8 },
+    /// Settings of a queue that are changed now and then; see [`crate::plan::Mood`].
+    Mood { queue: u8 },
 }
 
 /// Where a message stood when somebody looked.
@@ -197,10 +208,23 @@ pub(crate) enum What {
     SettleApplied { token: Token, how: How },
     /// A settlement was answered; it was applied at `applied_ms`.
     Settled { key: Key, token: Token, how: How, ok: bool, lock_lost: bool, applied_ms: u64 },
-    /// A renewal was applied.
-    RenewApplied { token: Token },
+    /// A renewal was applied, for another duration if `lock_ms` says so.
+    RenewApplied { token: Token, lock_ms: Option<u64> },
     /// A renewal was answered.
     Renewed { token: Token, ok: bool, lock_lost: bool, applied_ms: u64 },
+
+    /// Messages are to be removed, without their being named: at most so many, and by each copy
+    /// of the request if it is not remembered.
+    RemoveApplied { key: Key, max: u64, remembered: bool },
+    /// So many were; those that are known were handed out with it.
+    Removed { key: Key, max: u64, count: u64, known: Vec<(Spot, Body)> },
+
+    /// A cell was to get a value.
+    CellApplied { cell: Cell, key: Key, value: u64 },
+    /// It has got it.
+    CellSet { cell: Cell, key: Key },
+    /// It was read, which was applied in record `as_of`.
+    CellRead { cell: Cell, value: u64, as_of: u64 },
 
     /// A session is held.
     Held { hold: Hold, key: Key, lock_ms: u64, applied_ms: u64 },
@@ -213,16 +237,28 @@ pub(crate) enum What {
     /// A receive under a hold was refused, because it is over.
     HoldRefused { hold: Hold, applied_ms: u64 },
 
-    /// A lease was granted, or a grant confirmed.
-    Granted { election: u8, term: u64, id: u128, slot: u32, ttl_ms: u64, applied_ms: u64 },
-    /// A heartbeat, or a renewal, for a term was answered.
-    Kept { election: u8, term: u64, slot: u32, ok: bool, applied_ms: u64 },
+    /// So the ledger has a lease now; in full after it was `opened`, else when that changed. What
+    /// it decides counts from here, whether or not anybody is ever told.
+    LeaseIs { election: u8, term: u64, id: Option<u128>, slot: u32, held_ms: u64, opened: bool },
+    /// A lease was granted, or a grant confirmed; or its id was changed, which does not renew it.
+    Granted { election: u8, term: u64, id: u128, slot: u32, renews: bool, applied_ms: u64 },
+    /// A heartbeat for a term was answered. `stood`: the lease was held under it when the
+    /// heartbeat was applied.
+    Kept { election: u8, term: u64, slot: u32, ok: bool, stood: bool, applied_ms: u64 },
     /// A release was applied.
     ReleaseApplied { election: u8, id: u128 },
-    /// A release was answered.
-    Released { election: u8, id: u128, ok: bool, applied_ms: u64 },
-    /// A renewal by id was answered.
-    RenewedById { election: u8, id: u128, ok: bool, applied_ms: u64 },
+    /// A change of the id was applied.
+    ChangeApplied { election: u8, id: u128 },
+    /// A lease is to be taken from its holder.
+    BreakApplied { election: u8 },
+    /// A member says goodbye.
+    LeaveApplied { slot: u32 },
+    /// It was let go.
+    Left { slot: u32 },
+    /// A release was answered. `stood`: the lease was, or had last been, held under this id.
+    Released { election: u8, id: u128, ok: bool, stood: bool, applied_ms: u64 },
+    /// A renewal by id succeeded. `stood`: the lease was held under it.
+    RenewedById { election: u8, id: u128, term: u64, stood: bool, applied_ms: u64 },
 
     /// A member believes this of its lease, on its own clock.
     Believes { election: u8, member: usize, term: u64, until_ms: u64, asked_ms: u64, ttl_ms: u64 },
@@ -352,6 +388,9 @@ fn mark(what: &What, digest: &mut DefaultHasher) {
             (token, ok).hash(digest);
         }
         What::Held { hold, .. } => hold.hash(digest),
+        What::CellRead { value, .. } => value.hash(digest),
+        What::Removed { key, count, .. } => (key, count).hash(digest),
+        What::LeaseIs { term, id, .. } => (term, id).hash(digest),
         What::Granted { term, slot, .. } => (term, slot).hash(digest),
         What::Written { term, process, .. } => (term, process).hash(digest),
         What::Audited { messages, .. } => messages.hash(digest),

@@ -47,15 +47,27 @@ pub struct Outcome {
     pub failure: Option<Failure>,
 }
 
-/// What went wrong.
+/// What went wrong, in which seed.
 #[derive(Clone, Debug)]
 pub struct Failure {
+    /// The seed.
+    pub seed: u64,
     /// Which invariant.
     pub invariant: String,
     /// How.
     pub how: String,
     /// The last things that happened.
     pub last: Vec<String>,
+}
+
+/// The whole report, with the one command that replays it.
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { seed, invariant, how, last } = self;
+        writeln!(f, "{invariant}\n  {how}\nthe last things that happened:")?;
+        last.iter().try_for_each(|line| writeln!(f, "  {line}"))?;
+        write!(f, "replay: cargo run --release -p bellwether-sim -- --seed {seed} --verbose")
+    }
 }
 
 /// Runs the world of one seed.
@@ -75,6 +87,6 @@ pub fn run(seed: u64, verbose: bool) -> Outcome {
         }
     };
     let failure =
-        violation.map(|(invariant, how)| Failure { invariant, how, last: history.last(40) });
+        violation.map(|(invariant, how)| Failure { seed, invariant, how, last: history.last(40) });
     Outcome { seed, digest: history.digest(), stats: world.bus.stats, failure }
 }

@@ -1,6 +1,7 @@
 //! Runs seeds and says what they were worth.
 
 #![allow(clippy::print_stdout, reason = "a program for the command line")]
+#![allow(clippy::cast_precision_loss, reason = "figures for people")]
 
 use std::process::ExitCode;
 
@@ -40,9 +41,12 @@ fn main() -> ExitCode {
     let clock = Clock::System;
     let begun = clock.now().boot;
     let mut stats = Stats::default();
-    let (mut seeds, mut failed) = (0, 0);
+    let (mut seeds, mut failed) = (0_u64, 0_u64);
+    let mut slowest = (0, 0);
     for seed in from..from + count {
+        let began = clock.now().boot;
         let outcome = run(seed, args.verbose);
+        slowest = slowest.max((began.ms_until(clock.now().boot), seed));
         seeds += 1;
         stats += outcome.stats;
         if outcome.failure.is_some() {
@@ -63,26 +67,21 @@ fn main() -> ExitCode {
     for (label, count) in stats.lines() {
         println!("{label:<28} {count:>12}");
     }
-    #[allow(clippy::cast_precision_loss, reason = "figures for people")]
     let hours = stats.simulated_ms as f64 / 3_600_000.0;
-    #[allow(clippy::cast_precision_loss, reason = "figures for people")]
     let seconds = spent_ms as f64 / 1000.0;
     println!("simulated hours              {hours:>12.1}");
     println!("seconds                      {seconds:>12.1}");
+    println!("slowest seed                 {:>12} ({:.1} s)", slowest.1, slowest.0 as f64 / 1000.0);
+    println!("seeds per second             {:>12.1}", seeds as f64 / seconds);
     println!("simulated hours per second   {:>12.2}", hours / seconds);
     if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 fn tell(outcome: &Outcome, short: bool) {
     let Some(failure) = &outcome.failure else { return };
-    println!("seed {} broke: {}", outcome.seed, failure.invariant);
-    println!("  {}", failure.how);
     if short {
-        return;
+        println!("seed {} broke: {}\n  {}", outcome.seed, failure.invariant, failure.how);
+    } else {
+        println!("seed {} broke: {failure}", outcome.seed);
     }
-    println!("the last things that happened:");
-    for line in &failure.last {
-        println!("  {line}");
-    }
-    println!("replay: cargo run --release -p bellwether-sim -- --seed {} --verbose", outcome.seed);
 }

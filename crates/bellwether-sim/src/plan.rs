@@ -1,7 +1,8 @@
 //! What a seed decides before the world begins.
 
-use bellwether_core::settings::QueueSettings;
+use bellwether_core::settings::{QueueSettings, Status};
 
+use crate::boundary::queue_name;
 use crate::dice::Dice;
 
 /// The world of one seed.
@@ -19,6 +20,8 @@ pub(crate) struct Plan {
     pub queues: Vec<QueuePlan>,
     /// Elections `e0`, `e1` …
     pub elections: Vec<ElectionPlan>,
+    /// Leases that are kept by themselves, named after the elections.
+    pub standing: u8,
     /// How packets travel.
     pub network: NetworkPlan,
     /// The server's disk.
@@ -46,6 +49,36 @@ pub(crate) struct MemberPlan {
     pub sessions: Vec<u8>,
     /// Queues it sends to.
     pub sends: Vec<u8>,
+    /// Whether it does an operator's errands.
+    pub has_clerk: bool,
+    /// Standing leases it wants.
+    pub standing: Vec<u8>,
+}
+
+/// What is changed of a queue's settings while it works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mood {
+    /// How long it locks.
+    pub lock_ms: u32,
+    /// What it allows.
+    pub status: Status,
+}
+
+impl Mood {
+    /// Of these settings.
+    pub(crate) fn of(settings: &QueueSettings) -> Self {
+        Self { lock_ms: settings.lock_ms, status: settings.status }
+    }
+
+    /// As one number.
+    pub(crate) fn value(self) -> u64 {
+        u64::from(self.lock_ms) * 4 + self.status as u64
+    }
+
+    /// The lock duration in such a number.
+    pub(crate) fn lock_ms(value: u64) -> u64 {
+        value / 4
+    }
 }
 
 /// One queue.
@@ -130,7 +163,13 @@ impl Plan {
         let queues = queues(&mut dice);
         let elections: Vec<ElectionPlan> =
             (0..dice.between(1, 3)).map(|_| election(&mut dice)).collect();
-        let members = members(&mut dice, clocks_are_sound, &queues, elections.len());
+        let standing = dice.below(3) as u8;
+        let mut members = members(&mut dice, clocks_are_sound, &queues, elections.len());
+        for member in &mut members {
+            member.has_clerk = dice.percent(40);
+            let leases = elections.len() as u8..elections.len() as u8 + standing;
+            member.standing = leases.filter(|_| dice.percent(60)).collect();
+        }
         let segment_bytes = dice.pick(&[32 << 10, 32 << 10, 64 << 10]);
         let capacity_bytes =
             dice.percent(20).then(|| u64::from(segment_bytes) * dice.between(6, 24));
@@ -141,6 +180,7 @@ impl Plan {
             members,
             queues,
             elections,
+            standing,
             network: network(&mut dice),
             disk: DiskPlan {
                 segment_bytes,
@@ -170,6 +210,9 @@ fn queues(dice: &mut Dice) -> Vec<QueuePlan> {
                 sessions,
                 size_bytes_max: if dice.percent(10) { 60_000 } else { 1 << 30 },
                 message_bytes_max: 64 << 10,
+                // Everything moves to the first queue, which is there before the others.
+                forward_to: (index > 0 && !sessions && dice.percent(25)).then(|| queue_name(0)),
+                forward_dead_letters_to: (index > 0 && dice.percent(20)).then(|| queue_name(0)),
                 ..QueueSettings::default()
             };
             QueuePlan { settings }
@@ -208,6 +251,8 @@ fn members(
                 pumps: Vec::new(),
                 sessions: Vec::new(),
                 sends: Vec::new(),
+                has_clerk: false,
+                standing: Vec::new(),
             };
             for (index, queue) in queues.iter().enumerate() {
                 let receives = dice.percent(60);

@@ -4,23 +4,19 @@
 //! on other threads; a life ends by a kill, a power cut or a failed log, and the next one begins
 //! with what the disk has.
 
-use std::collections::VecDeque;
+mod asks;
+mod turn;
+
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bellwether::Error;
-use bellwether::engine::Call;
 use bellwether::engine::shard::{Answered, Shard, ShardOptions};
 use bellwether::journal::file::{self, CrashChoice, FileJournal, FileOptions, SimDisk};
 use bellwether::journal::{FrameNumber, Journal, JournalFault};
-use bellwether_core::command::{Command, Request};
-use bellwether_core::message::NewMessage;
-use bellwether_core::name::{MemberSlot, Part, QueuePath, RequestNumber, SequenceNumber, Ticket};
 use bellwether_core::time::Now;
 
-use crate::bodies::Bodies;
-use crate::boundary::{Asked, Asker, Boundary, lease_name, queue_name, session_name};
+use crate::boundary::{Asked, Asker, Boundary};
 use crate::bus::{Answer, Bus, Event, Packet, ServerEvent};
 use crate::history::What;
 
@@ -50,8 +46,6 @@ pub(crate) struct Server {
     step_at_us: u64,
     paused_until_us: u64,
     flush: Option<Flush>,
-    /// Answers in the flusher's hands.
-    in_hands: VecDeque<(u64, Answered<Asked>)>,
     /// The log failed and was reported.
     is_broken: bool,
     /// A fault was put into this life.
@@ -76,7 +70,6 @@ impl Server {
             step_at_us: u64::MAX,
             paused_until_us: 0,
             flush: None,
-            in_hands: VecDeque::new(),
             is_broken: false,
             is_planted: false,
             audits: 0,
@@ -123,8 +116,9 @@ impl Server {
                 bus.stats.torn_tails += u64::from(!report.cut.is_empty());
                 bus.stats.from_snapshot += u64::from(report.snapshot.is_some());
                 let incarnation = shard.ledger().incarnation().0;
-                self.shard = Some(shard);
                 bus.record(What::Opened { incarnation });
+                self.boundary.look_at_leases(bus, self.now(bus), shard.ledger(), true);
+                self.shard = Some(shard);
                 self.wake(bus, 0);
                 if !bus.healed && bus.dice.percent(15) {
                     let us = bus.dice.around(60_000);
@@ -207,7 +201,6 @@ impl Server {
     fn end_life(&mut self) {
         self.shard = None;
         self.inbox.clear();
-        self.in_hands.clear();
         self.flush = None;
         self.step_at_us = u64::MAX;
         self.is_broken = false;
@@ -262,6 +255,12 @@ impl Server {
                 let done = job.run();
                 let us = bus.dice.around(300);
                 bus.after(us, Event::Server(life, ServerEvent::JobDone(done)));
+                // What long work gave up must not be needed by anybody whom a power cut sends back.
+                let share = if self.flush.is_some() { 100 } else { 3 };
+                if !bus.healed && bus.plan.faults.power_ms.is_some() && bus.dice.per_mille(share) {
+                    let us = bus.dice.around(200);
+                    bus.after(us, Event::Relapse { power: true });
+                }
             }
             ServerEvent::JobDone(done) => {
                 if let Some(shard) = &mut self.shard {
@@ -282,120 +281,6 @@ impl Server {
             }
         }
         self.look_for_fault(bus);
-    }
-
-    /// One turn of the writer.
-    fn step(&mut self, bus: &mut Bus) {
-        let now = self.now(bus);
-        let Some(shard) = &mut self.shard else { return };
-        if let Some(flusher) = shard.flusher().filter(|_| !self.is_broken) {
-            shard.flushed(now, flusher.flushed());
-        }
-        if shard.next_deadline_ms(now) == Some(0) {
-            shard.tick(now);
-        }
-        for packet in std::mem::take(&mut self.inbox) {
-            self.last_ticket += 1;
-            let call = packet.call.clone();
-            self.boundary.applied(bus, &packet);
-            let as_of = bus.history.len();
-            let asker = Asker::Member(packet);
-            let asked = Asked { asker, applied_ms: bus.now_ms(), as_of };
-            shard.apply(now, Ticket(self.last_ticket), call, asked);
-            if bus.dice.percent(5) {
-                shard.seal();
-            }
-        }
-        let sealed = bus.dice.percent(90);
-        if sealed {
-            shard.seal();
-        }
-        self.speak(bus);
-        self.begin_flush(bus);
-        let Some(shard) = &mut self.shard else { return };
-        let busy = bus.dice.percent(70) && shard.upkeep(now);
-        if shard.is_short_of_space() {
-            bus.stats.full += 1;
-        }
-        let full = shard.is_short_of_space();
-        let jobs = if full { 1 } else { 3 };
-        for _ in 0..jobs {
-            let Some(job) = shard.next_job() else { break };
-            bus.stats.jobs += 1;
-            let us = bus.dice.around(1_500);
-            bus.after(us, Event::Server(self.life, ServerEvent::JobRuns(job)));
-        }
-        let wants_mark = shard.wants_mark();
-        let deadline_us = shard.next_deadline_ms(now).map_or(u64::MAX, |ms| ms * 1000);
-        if busy || !sealed {
-            let us = bus.dice.around(100);
-            self.wake(bus, us);
-        } else if wants_mark || full {
-            self.wake(bus, 50_000);
-        }
-        // A timer is late now and then.
-        let late_us = bus.dice.around(500);
-        self.wake(bus, deadline_us.saturating_add(late_us).min(3_600_000_000));
-    }
-
-    fn begin_flush(&mut self, bus: &mut Bus) {
-        let Some(shard) = self.shard.as_mut().filter(|_| self.flush.is_none()) else { return };
-        if shard.wants_mark() && bus.dice.percent(30) {
-            shard.mark();
-        }
-        if !shard.needs_flush() {
-            return;
-        }
-        bus.record(What::Flushing);
-        if bus.dice.percent(50) {
-            self.in_hands.extend(shard.take_waiting());
-        }
-        // Bytes reach the disk early or late in a flush.
-        let done = if bus.dice.percent(30) { shard.flusher().map(|f| f.flush()) } else { None };
-        self.flush = Some(Flush { done });
-        let us = bus.dice.around(bus.plan.disk.flush_us);
-        bus.after(us, Event::Server(self.life, ServerEvent::FlushEnds));
-    }
-
-    fn flush_ends(&mut self, bus: &mut Bus) {
-        let now = self.now(bus);
-        let (Some(flush), Some(shard)) = (self.flush.take(), &mut self.shard) else { return };
-        // A flusher looks for a fault of the writer before it reports, however early it was done.
-        let done = flush.done.filter(|_| !self.is_broken);
-        let result = done.or_else(|| shard.flusher().map(|flusher| flusher.flush()));
-        match result {
-            Some(Ok(frame)) => {
-                if !self.is_broken {
-                    bus.record(What::Flushed);
-                }
-                let due = self.in_hands.iter().take_while(|(number, _)| *number <= frame.0).count();
-                let due: Vec<_> =
-                    self.in_hands.drain(..due).map(|(_, answered)| answered).collect();
-                for answered in due {
-                    self.say(bus, answered);
-                }
-                let Some(shard) = &mut self.shard else { return };
-                if bus.dice.percent(60) {
-                    shard.flushed(now, frame);
-                    if bus.dice.percent(50) {
-                        shard.seal();
-                    }
-                    self.speak(bus);
-                }
-                self.wake(bus, 0);
-            }
-            Some(Err(fault)) => {
-                self.report_fault(bus, &fault);
-                for (_, (asked, _)) in std::mem::take(&mut self.in_hands) {
-                    self.say(bus, (asked, Err(Error::Unknown(fault.to_string()))));
-                }
-                // The writer hears of it a little later and works on until then.
-                let us = bus.dice.around(2_000);
-                bus.after(us, Event::Server(self.life, ServerEvent::FaultTold(fault)));
-                self.wake(bus, us / 2);
-            }
-            None => {}
-        }
     }
 
     fn speak(&mut self, bus: &mut Bus) {
@@ -433,71 +318,5 @@ impl Server {
             self.speak(bus);
             self.report_fault(bus, &fault);
         }
-    }
-
-    /// Somebody sends a message, to see whether those who wait for it get it.
-    pub(crate) fn probe(&mut self, bus: &mut Bus, queue: u8) {
-        bus.last_id += 1;
-        let id = bus.last_id;
-        let body = Bodies { usual_bytes: bus.plan.body_bytes }.of(id);
-        let sessions = bus.plan.queues[usize::from(queue)].settings.sessions;
-        let session = sessions.then_some(0);
-        let messages = vec![NewMessage {
-            content_bytes: body.len() as u32,
-            session: session.map(session_name),
-            ..NewMessage::default()
-        }];
-        let command = Command::Send { queue: queue_name(queue), messages };
-        let (number, answered_below) = (RequestNumber(id), RequestNumber(0));
-        let request = Request { member: MemberSlot(0), number, answered_below, command };
-        let call = Call { request, contents: vec![body] };
-        bus.probes.insert(id, (queue, session));
-        self.receive(bus, Rc::new(Packet { member: 0, process: 0, tag: 0, call }));
-    }
-
-    /// The auditor looks at everything, in one moment.
-    pub(crate) fn audit(&mut self, bus: &mut Bus) -> Option<u64> {
-        if self.shard.is_none() || bus.now_us < self.paused_until_us || self.is_broken {
-            return None;
-        }
-        self.audits += 1;
-        let audit = self.audits;
-        let queues = bus.plan.queues.len() as u8;
-        self.boundary.begin_audit(bus, audit, 3 * usize::from(queues));
-        for queue in 0..queues {
-            for part in [Some(Part::Main), Some(Part::Dead), None] {
-                let command = match part {
-                    Some(part) => Command::Peek {
-                        from: QueuePath { queue: queue_name(queue), part },
-                        sequence: SequenceNumber(0),
-                        max: 10_000,
-                        session: None,
-                    },
-                    None => Command::DescribeQueue { queue: queue_name(queue) },
-                };
-                self.ask(bus, audit, queue, part, command);
-            }
-        }
-        self.speak(bus);
-        self.wake(bus, 0);
-        Some(audit)
-    }
-
-    /// Somebody asks the holder of a lease to step down.
-    pub(crate) fn ask_step_down(&mut self, bus: &Bus, election: u8) {
-        self.ask(bus, 0, 0, None, Command::AskStepDown { lease: lease_name(election) });
-    }
-
-    fn ask(&mut self, bus: &Bus, audit: u64, queue: u8, part: Option<Part>, command: Command) {
-        let now = self.now(bus);
-        let Some(shard) = &mut self.shard else { return };
-        let none = RequestNumber(0);
-        let request =
-            Request { member: MemberSlot(0), number: none, answered_below: none, command };
-        let asker = Asker::Audit { audit, queue, part };
-        self.last_ticket += 1;
-        let asked = Asked { asker, applied_ms: bus.now_ms(), as_of: bus.history.len() };
-        let call = Call { request, contents: Vec::new() };
-        shard.apply(now, Ticket(self.last_ticket), call, asked);
     }
 }

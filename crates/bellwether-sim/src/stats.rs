@@ -78,6 +78,12 @@ stats! {
     locks_lost: "settlements refused as late",
     /// Old tokens shown on purpose.
     ghosts: "old tokens shown on purpose",
+    /// Messages received and deleted, or purged.
+    removed: "messages removed",
+    /// Dead letters sent again.
+    redriven: "dead letters sent again",
+    /// Members that said goodbye.
+    goodbyes: "goodbyes",
     /// Sessions held.
     holds: "session holds",
     /// Leases granted.

@@ -14,6 +14,8 @@ use crate::resource::Resource;
 use crate::server::Server;
 use bellwether_core::name::Part;
 
+/// A world of which more happens than this does not come to an end: fifty times the usual.
+const EVENTS_MAX: u64 = 2_000_000;
 /// How long the world may take to get well again.
 const HEAL_MS_MAX: u64 = 240_000;
 /// Nobody is sent a probe before pauses after failures are over.
@@ -65,6 +67,7 @@ impl World {
         while self.bus.history.violation.is_none() {
             let Some(event) = self.bus.next() else { break };
             self.happen(event);
+            assert!(self.bus.stats.events < EVENTS_MAX, "the world does not come to an end");
             if self.bus.healed && self.is_over() {
                 break;
             }
@@ -200,7 +203,10 @@ impl World {
                 let ms = self.bus.dice.around(10_000);
                 let ahead = self.bus.wall_ahead_ms;
                 let forwards = self.bus.dice.percent(50);
+                // Noted before and after, so that history knows what the clock showed.
+                self.bus.note(|| format!("the wall clock jumps by {ms} ms"));
                 self.bus.wall_ahead_ms = if forwards { ahead + ms } else { ahead - ms };
+                self.bus.note(|| "it has jumped".into());
             }
             _ => self.go_wrong_elsewhere(fault),
         }
@@ -241,6 +247,9 @@ impl World {
     fn heal(&mut self) {
         self.bus.healed = true;
         self.bus.record(What::Healed);
+        // What is due by the latest time that was ever shown must become due before the end.
+        let latest = self.bus.history.wall_ms_max - self.bus.now_ms();
+        self.bus.wall_ahead_ms = self.bus.wall_ahead_ms.max(latest);
         self.bus.network.heal();
         self.server.heal(&mut self.bus);
         self.bus.after(0, Event::ServerStarts);
@@ -287,8 +296,12 @@ impl World {
         if since_heal_ms > HEAL_MS_MAX || (well && since_heal_ms > PROBE_AFTER_MS) {
             self.bus.record(What::Ended { undrained, leaderless });
             self.probes_until_ms = Some(self.bus.now_ms() + PROBE_MS);
-            for queue in 0..self.bus.plan.queues.len() as u8 {
-                self.server.probe(&mut self.bus, queue);
+            let plan = Rc::clone(&self.bus.plan);
+            for (queue, plan) in (0..).zip(&plan.queues) {
+                // What moves on may become a dead letter, if there is no room where it goes.
+                if plan.settings.forward_to.is_none() {
+                    self.server.probe(&mut self.bus, queue);
+                }
             }
         }
         false

@@ -12,6 +12,13 @@ use crate::time::Now;
 use super::{Effects, Ledger};
 
 impl Ledger {
+    /// Whether this request was decided before: asked again it gets that outcome and changes
+    /// nothing.
+    pub fn is_decided(&self, request: &Request) -> bool {
+        let member = self.members.get(&request.member);
+        member.is_some_and(|member| member.kept.contains_key(&request.number))
+    }
+
     /// What was answered to this request before, if it was. Any request shows that its member is
     /// here.
     pub(super) fn recall(

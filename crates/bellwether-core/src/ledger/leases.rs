@@ -61,7 +61,8 @@ impl Entry {
 }
 
 impl Ledger {
-    pub(super) fn lease_at<'a>(&'a self, now: Now, name: &'a LeaseName) -> LeaseAt<'a> {
+    /// One lease, looked at in one moment.
+    pub fn lease_at<'a>(&'a self, now: Now, name: &'a LeaseName) -> LeaseAt<'a> {
         let lease = self
             .lease_names
             .get(name)

@@ -437,6 +437,11 @@ impl Ledger {
         self.contents.live_bytes(unit)
     }
 
+    /// Units that have become empty since this was last asked; by changes that may not be durable.
+    pub fn take_emptied(&mut self) -> std::vec::Drain<'_, u64> {
+        self.contents.take_emptied()
+    }
+
     /// In which life the shard is.
     pub fn incarnation(&self) -> Incarnation {
         self.incarnation

@@ -27,6 +27,16 @@ impl Invariant for Check {
                 }
                 Ok(())
             }
+            What::Removed { known, .. } => {
+                for (_, body) in known {
+                    if let Body::Of(id) = body
+                        && let Some(index) = self.completed.insert(*id, record.index)
+                    {
+                        return Err(format!("message {id} was completed in record {index}"));
+                    }
+                }
+                Ok(())
+            }
             What::Delivered(delivery) => {
                 let Body::Of(id) = delivery.body else { return Ok(()) };
                 match self.completed.get(&id) {

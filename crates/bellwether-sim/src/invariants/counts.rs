@@ -81,6 +81,7 @@ impl Invariant for Check {
             What::Audited { messages, .. } => {
                 let odd = messages.iter().find(|seen| {
                     seen.too_often
+                        && seen.spot.part == Part::Dead
                         && seen.counted < self.deliveries_max[usize::from(seen.spot.queue)]
                 });
                 if let Some(seen) = odd {

@@ -15,7 +15,9 @@ pub(super) struct Check {
 impl Check {
     fn check(&self, spot: Spot, body: &Body) -> Result<(), String> {
         match body {
+            // What moves on goes to the first queue.
             Body::Of(id) if self.sent_to.get(id) == Some(&spot.queue) => Ok(()),
+            Body::Of(id) if spot.queue == 0 && self.sent_to.contains_key(id) => Ok(()),
             Body::Of(id) => Err(format!("message {id} at {spot:?} was never sent there")),
             Body::Unreadable(_) if self.disk_failed => Ok(()),
             Body::Unreadable(why) => Err(format!("message at {spot:?} cannot be read: {why}")),
@@ -37,6 +39,9 @@ impl Invariant for Check {
                 self.sent_to.extend(ids.iter().map(|id| (*id, *queue)));
             }
             What::Delivered(delivery) => self.check(delivery.token.spot, &delivery.body)?,
+            What::Removed { known, .. } => {
+                known.iter().try_for_each(|(spot, body)| self.check(*spot, body))?;
+            }
             What::Audited { messages, .. } => {
                 for seen in messages {
                     self.check(seen.spot, &seen.body)?;

@@ -28,6 +28,8 @@ pub(super) struct Fates {
     pub(super) by_id: BTreeMap<u64, Fate>,
     /// By queue and number; a number never means another message (L8).
     by_number: BTreeMap<(u8, u64), u64>,
+    /// By request: messages it may have removed without naming them.
+    removed: BTreeMap<Key, u64>,
 }
 
 impl Fates {
@@ -35,12 +37,14 @@ impl Fates {
         match &record.what {
             What::SendApplied { key, ids, expires_wall_ms, .. } => {
                 for id in ids {
-                    self.by_id.entry(*id).or_insert(Fate {
+                    let fate = self.by_id.entry(*id).or_insert(Fate {
                         key: *key,
                         acknowledged: None,
                         may_be_gone: false,
                         expires_wall_ms: *expires_wall_ms,
                     });
+                    // Which copy was decided is not known, and wall clocks are put back.
+                    fate.expires_wall_ms = fate.expires_wall_ms.min(*expires_wall_ms);
                 }
             }
             What::Sent { queue, ids, sequences, .. } => {
@@ -74,8 +78,28 @@ impl Fates {
                 let id = self.id_of(*token);
                 self.end(id);
             }
+            What::RemoveApplied { key, max, remembered } => {
+                let removed = self.removed.entry(*key).or_default();
+                *removed = if *remembered { *max } else { *removed + max };
+            }
+            What::Removed { key, max, count, known } => {
+                let named = known.len() as u64;
+                if let Some(removed) = self.removed.get_mut(key) {
+                    *removed = removed.saturating_sub(max - (count - named));
+                }
+                for (_, body) in known {
+                    if let Body::Of(id) = body {
+                        self.end(Some(*id));
+                    }
+                }
+            }
             _ => {}
         }
+    }
+
+    /// How many messages may be missing that nobody named.
+    pub(super) fn unnamed(&self) -> usize {
+        self.removed.values().sum::<u64>() as usize
     }
 
     pub(super) fn id_of(&self, token: Token) -> Option<u64> {

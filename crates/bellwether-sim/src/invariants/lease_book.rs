@@ -1,8 +1,7 @@
-//! Who was granted which lease, and how long nobody else may be.
+//! Who holds which lease, from what the ledger really did, and how long nobody else may get it,
+//! from what it said.
 
 use std::collections::BTreeMap;
-
-use bellwether_core::limits::LEASE_GRACE_PERCENT;
 
 use crate::history::{Record, What};
 
@@ -10,28 +9,26 @@ use crate::history::{Record, What};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grant {
     pub(super) term: u64,
-    pub(super) id: u128,
-    pub(super) said_ms: u64,
-    /// Nobody else before then; zero if that is not known.
+    /// When it was decided.
+    pub(super) since_ms: u64,
+    /// Nobody else before then.
     pub(super) until_min_ms: u64,
     /// That time counts from a restart.
     pub(super) restarted: bool,
-    ttl_ms: u64,
-    /// It was not decided before then.
-    applied_ms: u64,
+    /// `None` if it was given back.
+    id: Option<u128>,
+    slot: u32,
+    held_ms: u64,
+    /// When it was last to be given back or taken away: somebody else may get it in that moment.
+    freed_ms: Option<u64>,
+    /// When it was last to get another id, and with it a new term, but no more time.
+    changed_ms: Option<u64>,
 }
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct LeaseBook {
     grants: BTreeMap<u8, Grant>,
-    /// When a release was last applied, by id: a copy of an old ask may be granted, released and
-    /// granted once more before the first of it is said.
-    released: BTreeMap<(u8, u128), u64>,
-}
-
-fn held_ms(ttl_ms: u64) -> u64 {
-    ttl_ms * LEASE_GRACE_PERCENT / 100
 }
 
 impl LeaseBook {
@@ -41,69 +38,61 @@ impl LeaseBook {
 
     /// The grant that a new one must not follow yet.
     pub(super) fn too_early(&self, record: &Record) -> Option<Grant> {
-        let What::Granted { election, term, .. } = &record.what else { return None };
+        let What::LeaseIs { election, term, opened: false, .. } = &record.what else { return None };
         let grant = self.grants.get(election).copied()?;
-        let released = self.released.get(&(*election, grant.id));
-        let is_held = released.is_none_or(|at| *at < grant.applied_ms);
-        let early = *term > grant.term && is_held && record.at_ms < grant.until_min_ms;
-        early.then_some(grant)
+        let now = Some(record.at_ms);
+        let is_held = grant.id.is_some() && grant.freed_ms != now && grant.changed_ms != now;
+        (*term != grant.term && is_held && record.at_ms < grant.until_min_ms).then_some(grant)
     }
 
     /// Takes note. Ask before: a grant replaces what is known of the one before it.
     pub(super) fn see(&mut self, record: &Record) {
         match &record.what {
-            What::Granted { election, term, id, ttl_ms, applied_ms, .. } => {
-                let until = applied_ms + held_ms(*ttl_ms);
-                match self.grants.get_mut(election) {
-                    Some(grant) if *term < grant.term => {}
-                    Some(grant) if *term == grant.term => {
-                        grant.until_min_ms = grant.until_min_ms.max(until);
-                    }
-                    _ => {
-                        let grant = Grant {
-                            term: *term,
-                            id: *id,
-                            said_ms: record.at_ms,
-                            until_min_ms: until,
-                            restarted: false,
-                            ttl_ms: *ttl_ms,
-                            applied_ms: *applied_ms,
-                        };
-                        self.grants.insert(*election, grant);
-                    }
-                }
+            What::LeaseIs { election, term, id, slot, held_ms, opened } => {
+                let old = self.grants.get(election).filter(|_| !*opened);
+                let changed = old.filter(|old| old.changed_ms == Some(record.at_ms));
+                let until_min_ms = record.at_ms + held_ms;
+                let new = Grant {
+                    term: *term,
+                    since_ms: record.at_ms,
+                    until_min_ms: changed.map_or(until_min_ms, |old| old.until_min_ms),
+                    restarted: *opened,
+                    id: *id,
+                    slot: *slot,
+                    held_ms: *held_ms,
+                    freed_ms: None,
+                    changed_ms: None,
+                };
+                let same = old.filter(|old| old.term == *term);
+                let grant = same.map_or(new, |old| Grant { id: *id, ..*old });
+                self.grants.insert(*election, grant);
             }
-            What::Kept { election, term, ok: true, applied_ms, .. } => {
+            What::Granted { election, term, renews: true, applied_ms, .. }
+            | What::RenewedById { election, term, applied_ms, .. }
+            | What::Kept { election, term, ok: true, applied_ms, .. } => {
                 if let Some(grant) = self.grants.get_mut(election).filter(|g| g.term == *term) {
-                    let until = applied_ms + held_ms(grant.ttl_ms);
-                    grant.until_min_ms = grant.until_min_ms.max(until);
-                    grant.restarted = false;
-                }
-            }
-            What::RenewedById { election, id, ok: true, applied_ms } => {
-                if let Some(grant) = self.grants.get_mut(election).filter(|g| g.id == *id) {
-                    let until = applied_ms + held_ms(grant.ttl_ms);
+                    let until = applied_ms + grant.held_ms;
+                    grant.restarted &= until < grant.until_min_ms;
                     grant.until_min_ms = grant.until_min_ms.max(until);
                 }
             }
             What::ReleaseApplied { election, id } => {
-                self.released.insert((*election, *id), record.at_ms);
+                self.free(record, |of, grant| of == *election && grant.id == Some(*id));
             }
-            What::Killed | What::PowerCut => {
-                for grant in self.grants.values_mut() {
-                    // It may have been somebody else's already, who was never told.
-                    if grant.until_min_ms <= record.at_ms {
-                        grant.until_min_ms = 0;
-                    }
-                }
-            }
-            What::Opened { .. } => {
-                for grant in self.grants.values_mut().filter(|grant| grant.until_min_ms != 0) {
-                    grant.until_min_ms = record.at_ms + held_ms(grant.ttl_ms);
-                    grant.restarted = true;
+            What::BreakApplied { election } => self.free(record, |of, _| of == *election),
+            What::LeaveApplied { slot } => self.free(record, |_, grant| grant.slot == *slot),
+            What::ChangeApplied { election, id } => {
+                if let Some(grant) = self.grants.get_mut(election).filter(|g| g.id == Some(*id)) {
+                    grant.changed_ms = Some(record.at_ms);
                 }
             }
             _ => {}
+        }
+    }
+
+    fn free(&mut self, record: &Record, which: impl Fn(u8, &Grant) -> bool) {
+        for (_, grant) in self.grants.iter_mut().filter(|(of, grant)| which(**of, grant)) {
+            grant.freed_ms = Some(record.at_ms);
         }
     }
 }

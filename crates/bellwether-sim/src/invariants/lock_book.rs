@@ -18,7 +18,9 @@ pub(super) enum Basis {
 pub(super) struct Lock {
     pub(super) token: Token,
     pub(super) said_ms: u64,
-    pub(super) lock_ms: u64,
+    /// How long a renewal or a restart makes it hold, at least and at most.
+    lock_min_ms: u64,
+    lock_max_ms: u64,
     /// It holds until then at least …
     pub(super) until_min_ms: u64,
     pub(super) basis: Basis,
@@ -62,15 +64,20 @@ impl LockBook {
                     lock.settled += 1;
                 }
             }
-            What::RenewApplied { token } => {
+            What::RenewApplied { token, lock_ms } => {
                 let now = record.at_ms;
-                if let Some(lock) = self.of(*token) {
-                    lock.until_max_ms = lock.until_max_ms.max(now + lock.lock_ms);
+                let Some(lock) = self.of(*token) else { return };
+                if let Some(ms) = lock_ms {
+                    // It may be shorter than before, from now on.
+                    lock.lock_min_ms = lock.lock_min_ms.min(*ms);
+                    lock.lock_max_ms = lock.lock_max_ms.max(*ms);
+                    lock.until_min_ms = lock.until_min_ms.min(now + ms);
                 }
+                lock.until_max_ms = lock.until_max_ms.max(now + lock.lock_max_ms);
             }
             What::Renewed { token, ok: true, applied_ms, .. } => {
                 if let Some(lock) = self.of(*token) {
-                    lock.until_min_ms = lock.until_min_ms.max(applied_ms + lock.lock_ms);
+                    lock.until_min_ms = lock.until_min_ms.max(applied_ms + lock.lock_min_ms);
                     lock.basis = Basis::Renewed;
                 }
             }
@@ -87,8 +94,8 @@ impl LockBook {
             }
             What::Opened { .. } => {
                 for lock in self.locks.values_mut() {
-                    lock.until_min_ms = record.at_ms + lock.lock_ms;
-                    lock.until_max_ms = lock.until_max_ms.max(lock.until_min_ms);
+                    lock.until_min_ms = record.at_ms + lock.lock_min_ms;
+                    lock.until_max_ms = lock.until_max_ms.max(record.at_ms + lock.lock_max_ms);
                     lock.basis = Basis::Restarted;
                 }
             }
@@ -113,7 +120,8 @@ impl LockBook {
         let lock = Lock {
             token,
             said_ms: record.at_ms,
-            lock_ms: delivery.lock_ms,
+            lock_min_ms: delivery.lock_ms,
+            lock_max_ms: delivery.lock_ms,
             until_min_ms: until,
             basis: Basis::Granted,
             until_max_ms: until,

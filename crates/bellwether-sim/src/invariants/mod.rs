@@ -1,5 +1,5 @@
-//! What must always hold, one file each. The numbers are those of `reliability.md` §2, with the
-//! amendments of `house.md`.
+//! What must always hold, one file each. The numbers are those of `docs/invariants.md`, M… those of
+//! `docs/message.md`.
 
 use crate::history::Record;
 use crate::plan::Plan;
@@ -14,6 +14,8 @@ mod delivery_number_grows;
 mod fates;
 mod faults_have_a_cause;
 mod fenced_resource;
+mod granted_to_the_present;
+mod kept_values;
 mod lease_book;
 mod lock_book;
 mod locks_survive_restart;
@@ -82,11 +84,13 @@ impl Invariants {
             Box::new(counts::Check::new(plan)),
             Box::new(session_order::Check::new(plan)),
             Box::new(one_session_holder::Check::default()),
+            Box::new(kept_values::Check::new(plan)),
             Box::new(sequence_numbers_grow::Check::default()),
             Box::new(never_before_due::Check::new(plan)),
             Box::new(terms_only_grow::Check::default()),
             Box::new(one_principal_per_term::Check::default()),
             Box::new(no_early_regrant::Check::default()),
+            Box::new(granted_to_the_present::Check::default()),
             Box::new(restart_grace::Check::default()),
             Box::new(trust_ends_in_time::Check),
             Box::new(one_trusting_leader::Check::new(plan)),

@@ -19,12 +19,12 @@ impl Invariant for Check {
         self.fates.see(record);
         let What::Audited { as_of, messages } = &record.what else { return Ok(()) };
         let Some(there) = ids_of(messages) else { return Ok(()) };
-        let missing = self.fates.by_id.iter().find(|(id, fate)| {
+        let mut missing = self.fates.by_id.iter().filter(|(id, fate)| {
             fate.acknowledged.is_some_and(|index| index < *as_of)
                 && !fate.may_be_gone(record)
                 && !there.contains(id)
         });
-        match missing {
+        match missing.nth(self.fates.unnamed()) {
             Some((id, fate)) => Err(format!(
                 "message {id}, acknowledged in record {:?}, is gone and nobody ended it",
                 fate.acknowledged

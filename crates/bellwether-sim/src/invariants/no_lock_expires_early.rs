@@ -1,20 +1,24 @@
 //! L3: a lock lasts as long as its queue says, from its grant and from every renewal: whoever
 //! shows its token before that is not told that it is lost.
 
+use std::collections::BTreeSet;
+
 use super::Invariant;
 use super::lock_book::{Basis, LockBook};
-use crate::history::{Record, Token, What};
-use crate::plan::Plan;
+use crate::history::{Cell, Record, Token, What};
+use crate::plan::{Mood, Plan, QueuePlan};
 
 #[derive(Debug)]
 pub(super) struct Check {
     book: LockBook,
-    lock_ms: Vec<u64>,
+    /// By queue: what it has ever been told to lock for.
+    lock_ms: Vec<BTreeSet<u64>>,
 }
 
 impl Check {
     pub(super) fn new(plan: &Plan) -> Self {
-        let lock_ms = plan.queues.iter().map(|queue| queue.settings.lock_ms.into()).collect();
+        let lock_ms = |queue: &QueuePlan| BTreeSet::from([queue.settings.lock_ms.into()]);
+        let lock_ms = plan.queues.iter().map(lock_ms).collect();
         Self { book: LockBook::default(), lock_ms }
     }
 
@@ -42,14 +46,19 @@ impl Invariant for Check {
 
     fn see(&mut self, record: &Record) -> Result<(), String> {
         match &record.what {
-            What::Delivered(delivery) => {
-                let promised = self.lock_ms[usize::from(delivery.token.spot.queue)];
-                if delivery.lock_ms != promised {
+            // Told again, it may have been renewed for another duration.
+            What::Delivered(delivery) if self.book.current(delivery.token).is_none() => {
+                let told = &self.lock_ms[usize::from(delivery.token.spot.queue)];
+                let as_told = told.contains(&delivery.lock_ms);
+                if delivery.wanted_ms.map_or(!as_told, |wanted| wanted != delivery.lock_ms) {
                     return Err(format!(
-                        "{:?} is locked for {} ms, its queue says {promised} ms",
+                        "{:?} is locked for {} ms, its queue says {told:?}",
                         delivery.token, delivery.lock_ms
                     ));
                 }
+            }
+            What::CellApplied { cell: Cell::Mood { queue }, value, .. } => {
+                self.lock_ms[usize::from(*queue)].insert(Mood::lock_ms(*value));
             }
             // Its own settlement is the only one.
             What::Settled { token, ok: false, lock_lost: true, applied_ms, .. } => {

@@ -1,6 +1,5 @@
-//! E9: whoever shows an old term, or the id of an earlier tenure, renews and releases nothing.
-
-use std::collections::BTreeMap;
+//! E9: whoever shows an old term, or the id of an earlier tenure, renews and releases nothing; nor
+//! does a holder whose lease has ended renew it.
 
 use super::Invariant;
 use super::lease_book::LeaseBook;
@@ -9,7 +8,19 @@ use crate::history::{Record, What};
 #[derive(Debug, Default)]
 pub(super) struct Check {
     book: LeaseBook,
-    terms: BTreeMap<(u8, u128), u64>,
+}
+
+impl Check {
+    fn newest(&self, election: u8, term: u64, applied_ms: u64) -> Result<(), String> {
+        let newer = self.book.get(election);
+        match newer.filter(|grant| grant.term > term && grant.since_ms < applied_ms) {
+            Some(newer) => Err(format!(
+                "election {election}: term {term} was accepted after term {}",
+                newer.term
+            )),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Invariant for Check {
@@ -18,28 +29,23 @@ impl Invariant for Check {
     }
 
     fn see(&mut self, record: &Record) -> Result<(), String> {
-        let shown = match &record.what {
-            What::Granted { election, id, term, .. } => {
-                self.terms.insert((*election, *id), *term);
-                None
+        match &record.what {
+            What::Kept { election, term, ok: true, stood, applied_ms, .. } => {
+                self.newest(*election, *term, *applied_ms)?;
+                if !stood {
+                    return Err(format!("election {election}: term {term} was over and is kept"));
+                }
             }
-            What::Kept { election, term, ok: true, applied_ms, .. } => {
-                Some((*election, *term, *applied_ms))
+            What::RenewedById { election, id, term, stood, applied_ms } => {
+                self.newest(*election, *term, *applied_ms)?;
+                if !stood {
+                    return Err(format!("election {election}: {id} was over and is renewed"));
+                }
             }
-            What::Released { election, id, ok: true, applied_ms }
-            | What::RenewedById { election, id, ok: true, applied_ms } => {
-                self.terms.get(&(*election, *id)).map(|term| (*election, *term, *applied_ms))
+            What::Released { election, id, ok: true, stood: false, .. } => {
+                return Err(format!("election {election}: {id} did not hold and released"));
             }
-            _ => None,
-        };
-        if let Some((election, term, applied_ms)) = shown {
-            let grant = self.book.get(election);
-            if let Some(grant) = grant.filter(|g| g.term > term && g.said_ms < applied_ms) {
-                return Err(format!(
-                    "election {election}: term {term} was accepted after term {}",
-                    grant.term
-                ));
-            }
+            _ => {}
         }
         self.book.see(record);
         Ok(())

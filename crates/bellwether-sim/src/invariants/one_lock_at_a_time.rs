@@ -32,6 +32,19 @@ impl Invariant for Check {
                 ));
             }
         }
+        if let What::Removed { known, .. } = &record.what {
+            let stands = |spot| {
+                self.book.get(spot).filter(|lock| {
+                    !lock.unsure
+                        && !lock.in_session
+                        && lock.settled == 0
+                        && record.at_ms < lock.until_min_ms
+                })
+            };
+            if let Some(lock) = known.iter().find_map(|(spot, _)| stands(*spot)) {
+                return Err(format!("{:?} holds and its message was received", lock.token));
+            }
+        }
         self.book.see(record);
         Ok(())
     }

@@ -17,7 +17,7 @@ impl Invariant for Check {
 
     fn see(&mut self, record: &Record) -> Result<(), String> {
         let early = self.book.too_early(record).filter(|grant| grant.restarted);
-        if let (Some(grant), What::Granted { election, term, .. }) = (early, &record.what) {
+        if let (Some(grant), What::LeaseIs { election, term, .. }) = (early, &record.what) {
             return Err(format!(
                 "election {election}: term {term} was granted, term {} has grace until {} ms",
                 grant.term, grant.until_min_ms

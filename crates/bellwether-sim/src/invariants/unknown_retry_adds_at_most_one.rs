@@ -14,6 +14,14 @@ struct Copies {
     refused_as_of: u64,
 }
 
+/// A send that was applied, once or several times: which copy was decided is not known.
+#[derive(Debug)]
+struct Applied {
+    hashes: Vec<u64>,
+    first_wall_ms: u64,
+    last_wall_ms: u64,
+}
+
 #[derive(Debug)]
 pub(super) struct Check {
     /// By message: the numbers its copies had when they were sent.
@@ -21,9 +29,10 @@ pub(super) struct Check {
     /// By message: copies of its send that were applied, that were refused, and when the last of
     /// these was applied.
     copies: BTreeMap<u64, Copies>,
-    /// By queue and hash of a message id: who was accepted last, and when by the wall clock.
+    /// By queue and hash of a message id: who was accepted last, and when at the earliest, by the
+    /// wall clock.
     accepted: BTreeMap<(u8, u64), (Key, u64)>,
-    applied: BTreeMap<Key, (Vec<u64>, u64)>,
+    applied: BTreeMap<Key, Applied>,
     /// Only of queues that look for duplicates, by a wall clock that does not jump.
     windows: Vec<Option<u64>>,
 }
@@ -60,12 +69,13 @@ impl Check {
 
     fn accept(&mut self, key: Key, queue: u8, sequences: &[u64]) -> Result<(), String> {
         let Some(window) = self.windows[usize::from(queue)] else { return Ok(()) };
-        let Some((hashes, wall_ms)) = self.applied.get(&key) else { return Ok(()) };
-        for (hash, _) in hashes.iter().zip(sequences).filter(|(h, s)| **h != 0 && **s != 0) {
-            let earlier = self.accepted.insert((queue, *hash), (key, *wall_ms));
+        let Some(applied) = self.applied.get(&key) else { return Ok(()) };
+        let hashes = applied.hashes.iter().zip(sequences).filter(|(h, s)| **h != 0 && **s != 0);
+        for (hash, _) in hashes {
+            let earlier = self.accepted.insert((queue, *hash), (key, applied.first_wall_ms));
             if let Some((other, at)) = earlier.filter(|(other, _)| *other != key)
-                && *wall_ms >= at
-                && *wall_ms < at + window
+                && applied.first_wall_ms >= at
+                && applied.last_wall_ms < at + window
             {
                 return Err(format!("id {hash:x} was accepted twice: {other:?}, {key:?}"));
             }
@@ -85,7 +95,12 @@ impl Invariant for Check {
                 for id in ids {
                     self.copies.entry(*id).or_default().applied += 1;
                 }
-                self.applied.entry(*key).or_insert((hashes.clone(), *wall_ms));
+                let applied = self.applied.entry(*key).or_insert_with(|| Applied {
+                    hashes: hashes.clone(),
+                    first_wall_ms: *wall_ms,
+                    last_wall_ms: *wall_ms,
+                });
+                applied.last_wall_ms = *wall_ms;
                 Ok(())
             }
             What::SendRefused { ids, as_of, .. } => {

@@ -40,6 +40,8 @@ pub(super) struct Elector {
     id: LeaseId,
     /// Ids of earlier tenures, to be shown on purpose.
     old_ids: Vec<LeaseId>,
+    /// It takes part no more.
+    pub(super) is_closed: bool,
 }
 
 impl Elector {
@@ -64,6 +66,7 @@ impl Elector {
             answered: BootTime(0),
             id: LeaseId(0),
             old_ids: Vec::new(),
+            is_closed: false,
         }
     }
 
@@ -74,6 +77,10 @@ impl Elector {
 
     pub(super) fn start(&mut self, shell: &mut Shell, bus: &mut Bus) {
         self.step(shell, bus, CandidacyEvent::Start);
+    }
+
+    pub(super) fn shut_down(&mut self, shell: &mut Shell, bus: &mut Bus) {
+        self.step(shell, bus, CandidacyEvent::Shutdown);
     }
 
     pub(super) fn wake(&mut self, shell: &mut Shell, bus: &mut Bus) {
@@ -119,7 +126,7 @@ impl Elector {
                     let (member, election) = (shell.member, self.election);
                     bus.note(|| format!("member {member} in election {election}: {view:?}"));
                 }
-                Action::Closed => {}
+                Action::Closed => self.is_closed = true,
             }
         }
         if let (Some(term), Some(until)) = (self.candidacy.term(), self.candidacy.trusted_until()) {
@@ -151,7 +158,7 @@ impl Elector {
             ttl_ms: self.plan.ttl_ms,
             metadata: String::new(),
             wait_ms,
-            priority: 0,
+            priority: shell.dice.below(3) as i32,
         });
         let patience =
             Patience { resend_ms: self.plan.ttl_ms / 2, give_up_ms: wait_ms + self.plan.ttl_ms };

@@ -3,7 +3,9 @@
 //! A process reacts to answers and to its timers, and stands still while it is paused: what
 //! arrives then is there when it goes on, and its clock has run on meanwhile.
 
+mod clerk;
 mod elector;
+mod lessee;
 mod process;
 mod producer;
 mod pump;

@@ -6,7 +6,9 @@ use bellwether_core::command::Command;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::BootTime;
 
+use super::clerk::Clerk;
 use super::elector::{Elector, held_set};
+use super::lessee::Lessee;
 use super::producer::Producer;
 use super::pump::Pump;
 use super::session_consumer::SessionConsumer;
@@ -22,6 +24,10 @@ pub(super) struct Process {
     pumps: Vec<Pump>,
     sessions: Vec<SessionConsumer>,
     producers: Vec<Producer>,
+    lessees: Vec<Lessee>,
+    clerk: Option<Clerk>,
+    /// It says goodbye as soon as its electors are done.
+    is_leaving: bool,
     /// It has heard that nothing goes wrong any more.
     is_calm: bool,
 }
@@ -49,9 +55,22 @@ impl Process {
         let sessions =
             (0..).zip(&plan.sessions).map(|(i, q)| SessionConsumer::new(i, *q)).collect();
         let producers = (0..).zip(&plan.sends).map(|(i, q)| Producer::new(bus, i, *q)).collect();
+        let lessees = (0..).zip(&plan.standing).map(|(i, l)| Lessee::new(i, *l)).collect();
+        let clerk = plan.has_clerk.then(Clerk::default);
         let ttl_ms = plan.ttl_ms;
         let is_calm = bus.healed;
-        let mut process = Self { shell, ttl_ms, electors, pumps, sessions, producers, is_calm };
+        let mut process = Self {
+            shell,
+            ttl_ms,
+            electors,
+            pumps,
+            sessions,
+            producers,
+            lessees,
+            clerk,
+            is_leaving: false,
+            is_calm,
+        };
         process.join(bus);
         process
     }
@@ -76,14 +95,21 @@ impl Process {
             return self.join(bus);
         };
         self.shell.slot = *slot;
-        let patience = Patience { resend_ms: 1_000, give_up_ms: 3_600_000 };
-        for (queue, plan) in (0..).zip(bus.plan.queues.clone()) {
-            let settings = Box::new(plan.settings);
-            let command = Command::CreateQueue { queue: queue_name(queue), settings };
-            self.shell.ask(bus, Who::Create, command, Vec::new(), patience);
+        for queue in 0..bus.plan.queues.len() as u8 {
+            self.create(bus, queue);
         }
         self.shell.after(self.ttl_ms / 3, Timer::Heartbeat);
         self.shell.after(2_000, Timer::Ghost);
+        if self.shell.dice.percent(50) {
+            let ms = self.shell.dice.around(40_000);
+            self.shell.after(ms, Timer::Goodbye);
+        }
+        if self.clerk.is_some() {
+            self.shell.after(1_000, Timer::Clerk);
+        }
+        for lessee in &mut self.lessees {
+            lessee.start(&mut self.shell);
+        }
         for elector in &mut self.electors {
             elector.start(&mut self.shell, bus);
         }
@@ -95,6 +121,23 @@ impl Process {
         }
         for producer in &mut self.producers {
             producer.start(&mut self.shell);
+        }
+    }
+
+    fn create(&mut self, bus: &mut Bus, queue: u8) {
+        let settings = Box::new(bus.plan.queues[usize::from(queue)].settings.clone());
+        let command = Command::CreateQueue { queue: queue_name(queue), settings };
+        let patience = Patience { resend_ms: 1_000, give_up_ms: 3_600_000 };
+        self.shell.ask(bus, Who::Create { queue }, command, Vec::new(), patience);
+    }
+
+    /// Says goodbye once nobody works under a lease any more.
+    fn leave(&mut self, bus: &mut Bus) {
+        if self.is_leaving && self.electors.iter().all(|elector| elector.is_closed) {
+            self.is_leaving = false;
+            bus.stats.goodbyes += 1;
+            let patience = Patience { resend_ms: 700, give_up_ms: 3_000 };
+            self.shell.ask(bus, Who::Leave, Command::Leave, Vec::new(), patience);
         }
     }
 
@@ -154,7 +197,20 @@ impl Process {
         let shell = &mut self.shell;
         match who {
             Who::Join => self.joined(bus, heard),
-            Who::Create | Who::Nobody => {}
+            // The queue it forwards to may not be there yet.
+            Who::Create { queue } => {
+                if let Heard::No(_) = heard {
+                    shell.after(300, Timer::Create(queue));
+                }
+            }
+            Who::Nobody => {}
+            Who::Leave => shell.is_gone = true,
+            Who::Clerk => {
+                if let Some(clerk) = &mut self.clerk {
+                    clerk.hear(shell, bus, heard);
+                }
+            }
+            Who::Standing { lessee, turn } => self.lessees[lessee].hear(shell, turn, heard),
             Who::Presence | Who::Beat { .. } => self.beaten(bus, who, heard),
             Who::Renew { elector, .. }
             | Who::Acquire { elector, .. }
@@ -201,6 +257,7 @@ impl Process {
             self.pumps[pump].wake(&mut self.shell, bus);
             self.replace_pump(bus, pump);
         }
+        self.leave(bus);
         self.beat_for_electors(bus);
     }
 
@@ -228,6 +285,19 @@ impl Process {
             Timer::Deferred(pump) => self.pumps[pump].fetch_deferred(shell, bus),
             Timer::Produce(producer) => self.producers[producer].produce(shell, bus),
             Timer::Session(consumer) => self.sessions[consumer].wake(shell, bus),
+            Timer::Create(queue) => self.create(bus, queue),
+            Timer::Clerk => {
+                if let Some(clerk) = &mut self.clerk {
+                    clerk.wake(shell, bus);
+                }
+            }
+            Timer::Standing(lessee) => self.lessees[lessee].wake(shell, bus),
+            Timer::Goodbye => {
+                if !bus.healed {
+                    self.is_leaving = true;
+                    self.electors.iter_mut().for_each(|elector| elector.shut_down(shell, bus));
+                }
+            }
             Timer::Ghost => self.ghost(bus),
         }
     }

@@ -11,6 +11,7 @@ use bytes::Bytes;
 
 use super::pump::unreadable;
 use super::shell::{Heard, Patience, Shell, Timer, Who};
+use crate::bodies::Bodies;
 use crate::boundary::{queue_name, session_name};
 use crate::bus::Bus;
 
@@ -139,11 +140,17 @@ impl SessionConsumer {
                 self.ask(shell, bus, Turn::Renewing, command, Vec::new(), PATIENCE);
             }
             1 => {
-                let state = Bytes::from(vec![b's'; shell.dice.between(1, 200) as usize]);
-                let new = NewContent { index: 0, bytes: state.len() as u32 };
-                let state_of = shell.dice.percent(80).then_some(new);
-                let command = Command::SetSessionState { queue, token, state: state_of };
-                self.ask(shell, bus, Turn::Keeping, command, vec![state], PATIENCE);
+                bus.last_id += 1;
+                let body = Bodies { usual_bytes: bus.plan.body_bytes }.of(bus.last_id);
+                let new = NewContent { index: 0, bytes: body.len() as u32 };
+                let state = shell.dice.percent(80).then_some(new);
+                let contents = state.map(|_| body).into_iter().collect();
+                let command = Command::SetSessionState { queue, token, state };
+                self.ask(shell, bus, Turn::Keeping, command, contents, PATIENCE);
+            }
+            2 => {
+                let command = Command::GetSessionState { queue, token };
+                self.ask(shell, bus, Turn::Renewing, command, Vec::new(), PATIENCE);
             }
             _ => {
                 let command = Command::Receive(Receive {

@@ -19,7 +19,10 @@ use crate::dice::Dice;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Who {
     Join,
-    Create,
+    Create { queue: u8 },
+    Leave,
+    Clerk,
+    Standing { lessee: usize, turn: u64 },
     Presence,
     Beat { elector: usize, attempt: Attempt },
     Renew { elector: usize, attempt: Attempt },
@@ -56,6 +59,10 @@ pub(super) enum Timer {
     Deferred(usize),
     Produce(usize),
     Session(usize),
+    Create(u8),
+    Clerk,
+    Standing(usize),
+    Goodbye,
     Ghost,
 }
 

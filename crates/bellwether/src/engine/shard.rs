@@ -219,7 +219,10 @@ impl<R> Shard<R> {
         if bytes > 0 && self.payload.len() + bytes > self.frame_bytes_target() {
             self.seal();
         }
-        if self.stalled && !call.request.command.writes_nothing() {
+        // A refusal says that nothing was stored: whoever asks again for what was accepted and
+        // waits for room must wait with it.
+        let request = &call.request;
+        if self.stalled && !request.command.writes_nothing() && !self.ledger.is_decided(request) {
             return Err(Refusal::DiskFull);
         }
         Ok(())
@@ -306,6 +309,7 @@ impl<R> Shard<R> {
         for id in self.fx.dropped.drain(..) {
             self.bodies.remove(id);
         }
+        self.note_emptied();
         asking.map(|(_, asker)| asker)
     }
 
@@ -416,6 +420,7 @@ impl<R> Shard<R> {
         self.payload.clear();
         self.bodies.forget_window(prepared.unit);
         self.bodies.trim();
+        self.note_emptied();
         self.next_frame(prepared.number.0 + 1);
         self.free.append(&mut self.at_append);
     }

@@ -42,8 +42,8 @@ pub(crate) struct Driver {
     pub(crate) shard: Shard<u64>,
     pub(crate) now: Now,
     last_ticket: u64,
-    member: MemberSlot,
-    answers: BTreeMap<u64, Answer>,
+    pub(crate) member: MemberSlot,
+    pub(crate) answers: BTreeMap<u64, Answer>,
     pub(crate) told: Told,
     pub(crate) last_refusal: Option<Error>,
 }
@@ -88,7 +88,7 @@ impl Driver {
     }
 
     /// Hands a call in; its answer comes with a later [`Driver::turn`].
-    fn submit(&mut self, command: Command, contents: Vec<Bytes>) -> u64 {
+    pub(crate) fn submit(&mut self, command: Command, contents: Vec<Bytes>) -> u64 {
         self.last_ticket += 1;
         let (number, ticket) = (RequestNumber(0), self.last_ticket);
         let request = Request { member: self.member, number, answered_below: number, command };
@@ -119,6 +119,11 @@ impl Driver {
             }
         }
         self.take();
+        self.upkeep();
+    }
+
+    /// What is done between turns.
+    pub(crate) fn upkeep(&mut self) {
         for _ in 0..50 {
             let busy = self.shard.upkeep(self.now);
             let job = self.shard.next_job();

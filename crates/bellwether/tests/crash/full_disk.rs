@@ -1,10 +1,14 @@
 //! F5, D10: a full disk refuses senders and nobody else, and work resumes by itself.
 
 use bellwether::Error;
-use bellwether::core::command::{Command, Disposition};
+use bellwether::core::command::{Command, Disposition, Request};
+use bellwether::core::message::NewMessage;
+use bellwether::core::name::{RequestNumber, Ticket};
 use bellwether::core::settings::QueueSettings;
 use bellwether::core::time::Now;
+use bellwether::engine::Call;
 use bellwether::journal::file::SimDisk;
+use bytes::Bytes;
 
 use crate::driver::{Driver, assert_kept, queue};
 
@@ -81,4 +85,39 @@ fn the_refusal_says_that_it_will_pass() {
     let Error::Refused(refusal) = error else { panic!("{error}") };
     assert!(refusal.retry(), "{refusal}");
     assert!(refusal.to_string().contains("disk is full"), "{refusal}");
+}
+
+/// D3: a send that was accepted and waits for room is not refused when it is asked again.
+#[test]
+fn what_waits_for_room_is_not_refused_when_asked_again() {
+    let (disk, mut driver) = on_a_small_disk(10 << 20);
+    let content = Bytes::from(vec![b'x'; 4 << 10]);
+    let messages =
+        vec![NewMessage { content_bytes: content.len() as u32, ..NewMessage::default() }];
+    let ask = |driver: &mut Driver, ticket, number| {
+        let request = Request {
+            member: driver.member,
+            number: RequestNumber(number),
+            answered_below: RequestNumber(1),
+            command: Command::Send { queue: queue(), messages: messages.clone() },
+        };
+        let call = Call { request, contents: vec![content.clone()] };
+        driver.shard.apply(driver.now, Ticket(ticket), call, ticket);
+        driver.shard.seal();
+    };
+    disk.set_capacity(Some(disk.used_bytes()));
+    // The first one that is refused comes after the last one that was accepted, which waits.
+    let refused = (1..100).find(|number| {
+        ask(&mut driver, 1_000 + number, *number);
+        driver.shard.take_free().any(|(_, answer)| answer.is_err())
+    });
+    let waits = refused.unwrap() - 1;
+    ask(&mut driver, 2_000, waits);
+    let answer = driver.shard.take_free().next();
+    assert!(answer.is_none(), "it waits for room: {answer:?}");
+    disk.set_capacity(None);
+    driver.turn();
+    driver.turn();
+    let mut outcome = |ticket| driver.answers.remove(&ticket).unwrap().unwrap().outcome;
+    assert_eq!(outcome(1_000 + waits), outcome(2_000), "the same request twice");
 }

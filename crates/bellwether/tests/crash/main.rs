@@ -12,3 +12,4 @@ mod io_errors;
 mod kills;
 mod ledger_of_facts;
 mod opening;
+mod reclaim;

@@ -1,7 +1,7 @@
 //! What a shard does between batches: snapshots in slices, carrying contents forward out of old
 //! units, giving units back. Each step is short, so that callers do not notice.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bellwether_core::change::Change;
 use bellwether_core::codec::{self, Reader};
@@ -31,9 +31,9 @@ pub(super) struct Upkeep {
     /// Units that could not be read in this life. A bad old sector must not end the service of
     /// everything else; whoever receives what lies there is told.
     unreadable: BTreeSet<u64>,
-    /// Contents were carried forward in this frame: their old places are given up only when it
-    /// is durable.
-    carried_in: u64,
+    /// Units that became empty, and the frames in which: a power cut that loses the frame brings
+    /// back what lay there, so they are given back only when it is durable.
+    emptied: BTreeMap<u64, u64>,
     reclaimed_at: u64,
     /// The frame being filled at the last step of upkeep.
     looked_at: u64,
@@ -151,24 +151,29 @@ impl<R> Shard<R> {
                 // What is left stays where it is; its unit is looked at again.
                 break;
             }
-            self.upkeep.carried_in = self.frame;
             let len = body.len() as u32;
             self.put_content(now, &Change::Content { id, index: 0, len }, &body);
         }
         Ok(self.upkeep.carry.is_some())
     }
 
+    /// Something was let go or has moved, in the frame being filled.
+    pub(super) fn note_emptied(&mut self) {
+        let emptied = self.ledger.take_emptied().map(|unit| (unit, self.frame));
+        self.upkeep.emptied.extend(emptied);
+    }
+
     fn reclaim(&mut self) {
         let Some(journal) = self.journal.as_mut() else { return };
+        let flushed = if cfg!(planted_bug = "reclaim_too_early") { u64::MAX } else { self.flushed };
+        let emptied = self.upkeep.emptied.len();
+        self.upkeep.emptied.retain(|_, frame| *frame > flushed);
         let due = self.frame >= self.upkeep.reclaimed_at + RECLAIM_EVERY_FRAMES;
-        #[cfg(not(planted_bug = "reclaim_too_early"))]
-        let safe = self.flushed >= self.upkeep.carried_in;
-        #[cfg(planted_bug = "reclaim_too_early")]
-        let safe = true;
-        if due && safe {
+        if due || self.upkeep.emptied.len() < emptied {
             self.upkeep.reclaimed_at = self.frame;
-            let ledger = &self.ledger;
-            journal.reclaim(&|unit| ledger.live_bytes(unit));
+            let (ledger, emptied) = (&self.ledger, &self.upkeep.emptied);
+            let kept = |unit| u64::from(emptied.contains_key(&unit));
+            journal.reclaim(&|unit| ledger.live_bytes(unit).max(kept(unit)));
         }
     }
 
