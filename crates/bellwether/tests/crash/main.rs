@@ -1,14 +1,14 @@
 //! Crashes of the real program and of the disk below it.
 //!
-//! [`kills`] ends a child process again and again and compares what it said with what it left.
+//! [`kills`] ends a child process (`child.rs`, a program of its own) again and again and compares what it said with what it left.
 //! [`io_errors`] lets every call to the disk fail once, [`full_disk`] leaves no room on it.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
 
-mod child;
 mod driver;
 mod full_disk;
 mod io_errors;
 mod kills;
 mod ledger_of_facts;
 mod opening;
+mod store;
