@@ -15,6 +15,11 @@ use crate::handle::unreachable_outcome;
 use crate::message::{self, Message, Overlay, Value};
 use crate::queue::{Queue, ms};
 
+/// A message that cannot be read in so many deliveries is set aside.
+const UNREADABLE_DELIVERIES: u32 = 3;
+/// How long it waits from one to the next.
+const UNREADABLE_DELAY_MS: u64 = 1_000;
+
 /// A message as the store shows it: what was sent, and what became of it.
 #[derive(Clone, Debug)]
 pub struct Received {
@@ -157,7 +162,8 @@ impl Deref for Delivery {
 }
 
 impl Delivery {
-    /// `None` for a message that cannot be read: it is set aside where its bytes are kept.
+    /// `None` for a message that cannot be read: it is tried again later, or set aside where its
+    /// bytes are kept.
     pub(crate) fn new(queue: Queue, now: Now, received: Received) -> Option<Self> {
         let token = received.view.token()?;
         let State::Locked(lock) = received.view.message.standing.state else { return None };
@@ -177,11 +183,17 @@ impl Delivery {
         None
     }
 
-    /// Damage must not stop a queue: the message becomes a dead letter that says what is wrong
-    /// with it, or waits in the dead letters as it is.
+    /// A disk may be well again in a moment, so the message first comes back a little later; that
+    /// alone must not fill the dead letters. But damage must not stop a queue: what stays
+    /// unreadable becomes a dead letter that says what is wrong with it. A dead letter waits as it
+    /// is.
     fn set_aside(mut self, what: String) {
         self.if_dropped = None;
         if self.queue.is_dead_letters() {
+            return;
+        }
+        if self.deliveries() < UNREADABLE_DELIVERIES {
+            self.if_dropped = Some(Disposition::Abandon { delay_ms: Some(UNREADABLE_DELAY_MS) });
             return;
         }
         let (from, token) = (self.queue.path.clone(), self.token);
