@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bellwether::core::command::Disposition;
 use bellwether::core::time::Now;
 use bellwether::journal::file::SimDisk;
 use bellwether::{Bellwether, Delivery, Open, QueueSettings, VirtualClock};
@@ -12,6 +13,10 @@ use crate::opening::Folder;
 
 /// Longer than a window onto the journal, so that each is read for itself.
 const BODY_BYTES: usize = 300 << 10;
+
+fn unit_path(number: u64) -> PathBuf {
+    Path::new("/store").join(format!("{number:016x}.log"))
+}
 
 fn store_with_messages(disk: &SimDisk) -> Driver {
     let mut driver = Driver::open(disk, Now::new(1_600_000_000_000, 5_000)).unwrap();
@@ -44,6 +49,48 @@ fn a_read_that_goes_on_failing_is_reported() {
     disk.fail_reads(0);
     assert!(driver.peek_contents()[0].is_ok());
     assert!(driver.shard.fault().is_none());
+}
+
+/// Live contents are carried out of old units that hold little else. One that lies behind damage
+/// cannot be, and is then left alone, instead of being looked for again and again.
+#[test]
+fn a_damaged_unit_is_looked_through_once() {
+    let disk = SimDisk::new();
+    let mut driver = Driver::open(&disk, Now::new(1_600_000_000_000, 5_000)).unwrap();
+    driver.create_queue();
+    for _ in 0..140 {
+        driver.send(&[vec![b'a'; 900]]);
+    }
+    let path = unit_path(2);
+    let mut bytes = disk.files()[&path].clone();
+    bytes[6 << 10] ^= 1;
+    disk.put(&path, &bytes);
+    // One message in seven stays, in every unit some: all of them are sparse.
+    for (nth, token) in driver.receive(200).into_iter().enumerate() {
+        if nth % 7 != 0 {
+            driver.settle(token, Disposition::Complete);
+        }
+    }
+    for _ in 0..60 {
+        driver.send(&[vec![b'b'; 900]]);
+        for token in driver.receive(1) {
+            driver.settle(token, Disposition::Complete);
+        }
+    }
+    for _ in 0..10 {
+        driver.turn();
+    }
+    let calls = disk.calls();
+    for _ in 0..10 {
+        driver.turn();
+    }
+    assert_eq!(disk.calls() - calls, 0, "an idle store goes on reading");
+    let left = |number: u64| disk.files().contains_key(&unit_path(number));
+    assert!(left(2), "what cannot be carried stays where it is");
+    assert!(!left(1) && !left(3), "{:?}", disk.files().keys());
+    let (read, unread): (Vec<_>, Vec<_>) =
+        driver.peek_contents().into_iter().partition(Result::is_ok);
+    assert_eq!((read.len(), unread.len()), (20, 0), "the damage is not in a content: {unread:?}");
 }
 
 /// A store of one message in a unit that nobody writes to any more, and that unit's file.

@@ -26,9 +26,10 @@ const RECLAIM_EVERY_FRAMES: u64 = 64;
 pub(super) struct Upkeep {
     snapshot: Option<SnapshotCursor>,
     carry: Option<Carry>,
-    /// Units that could not be read in this life. A bad old sector must not end the service of
-    /// everything else; whoever receives what lies there is told.
-    unreadable: BTreeSet<u64>,
+    /// Units that were looked through, or could not be, and still hold live contents: those lie
+    /// in a bad sector or behind one. That must not end the service of everything else; whoever
+    /// receives what lies there is told. Looking again in this life would find the same.
+    given_up: BTreeSet<u64>,
     /// Contents were carried forward in this frame: their old places are given up only when it
     /// is durable.
     carried_in: u64,
@@ -103,9 +104,9 @@ impl<R> Shard<R> {
         let Some(journal) = self.journal.as_mut() else { return Ok(false) };
         let ledger = &self.ledger;
         if self.upkeep.carry.is_none() {
-            let unreadable = &self.upkeep.unreadable;
+            let given_up = &self.upkeep.given_up;
             let unit = journal.sparse_unit(&|unit| {
-                if unreadable.contains(&unit) { 0 } else { ledger.live_bytes(unit) }
+                if given_up.contains(&unit) { 0 } else { ledger.live_bytes(unit) }
             });
             self.upkeep.carry = unit.map(|unit| Carry { unit, offset: 0 });
         }
@@ -121,26 +122,34 @@ impl<R> Shard<R> {
                     }
                 });
             });
-        match scanned {
-            Ok(Some(offset)) => carry.offset = offset,
-            Ok(None) => self.upkeep.carry = None,
-            Err(JournalFault::Unreadable { .. }) => {
-                self.upkeep.unreadable.insert(carry.unit);
-                self.upkeep.carry = None;
+        let looked_through = match scanned {
+            Ok(Some(offset)) => {
+                carry.offset = offset;
+                None
+            }
+            Ok(None) | Err(JournalFault::Unreadable { .. }) => {
+                self.upkeep.carry.take().map(|carry| carry.unit)
             }
             Err(fault) => return Err(fault),
-        }
+        };
         for (id, body) in live {
             if self.payload.len() + body.len() > target {
                 self.seal();
             }
             if self.stalled || self.broken.is_some() {
                 // What is left stays where it is; its unit is looked at again.
-                break;
+                self.upkeep.carry = None;
+                return Ok(false);
             }
             self.upkeep.carried_in = self.frame;
             let len = body.len() as u32;
             self.put_content(now, &Change::Content { id, index: 0, len }, &body);
+        }
+        if let Some(unit) = looked_through {
+            // Units whose contents have gone since then are not asked about again.
+            let ledger = &self.ledger;
+            self.upkeep.given_up.retain(|unit| ledger.live_bytes(*unit) > 0);
+            self.upkeep.given_up.insert(unit);
         }
         Ok(self.upkeep.carry.is_some())
     }
