@@ -90,7 +90,7 @@ pub enum Operation {
     Receive,
 }
 
-/// Why a lease action was refused. The first six are Azure's own (requirements §1.5).
+/// Why a lease action was refused. The first six are Azure's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseRefusal {
     /// Another id holds it (`LeaseAlreadyPresent`).

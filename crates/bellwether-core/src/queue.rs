@@ -199,7 +199,7 @@ impl Queue {
     }
 }
 
-/// Message ids seen lately (CC-44).
+/// Message ids seen lately.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     when: FixedMap<u128, WallTime>,

@@ -105,7 +105,7 @@ fn a_message_is_taken_handled_completed_and_the_next_one_asked_for() {
 }
 
 #[test]
-fn cc_91_no_more_handlers_than_allowed_and_nothing_taken_for_a_busy_one() {
+fn no_more_handlers_than_allowed_and_nothing_taken_for_a_busy_one() {
     let mut story = Story::started(FlowConfig { concurrency: 3, receive_max: 2, ..config() });
     story.at(1, received(1, &[1, 2]), &[handle(1), handle(2), receive(2, 1)]);
     story.at(2, received(2, &[3]), &[handle(3)]);
@@ -123,7 +123,7 @@ fn settlements_that_hang_stop_the_taking_before_they_pile_up() {
 }
 
 #[test]
-fn cc_92_a_handler_that_settled_itself_is_not_settled_again() {
+fn a_handler_that_settled_itself_is_not_settled_again() {
     let mut story = Story::started(config());
     story.at(1, received(1, &[1]), &[handle(1)]);
     story.at(2, done(1, Verdict::SettledByHandler), &[receive(2, 1)]);
@@ -137,7 +137,7 @@ fn cc_92_a_handler_that_settled_itself_is_not_settled_again() {
 }
 
 #[test]
-fn cc_52_every_verdict_has_its_end() {
+fn every_verdict_has_its_end() {
     let ends = [
         (Verdict::Complete, Complete),
         (Verdict::Retry { after_ms: None }, Abandon { delay_ms: Some(1_000) }),
@@ -155,7 +155,7 @@ fn cc_52_every_verdict_has_its_end() {
 }
 
 #[test]
-fn cc_55_a_lost_lock_cancels_the_handler_and_its_result_is_dropped() {
+fn a_lost_lock_cancels_the_handler_and_its_result_is_dropped() {
     for end in [done(1, Verdict::Complete), failed(1), done(1, Verdict::DeadLetter)] {
         let mut story = Story::started(config());
         story.at(0, received(1, &[1]), &[handle(1)]);
@@ -168,7 +168,7 @@ fn cc_55_a_lost_lock_cancels_the_handler_and_its_result_is_dropped() {
 }
 
 #[test]
-fn cc_55_a_renewal_refused_because_of_our_own_settlement_is_no_news() {
+fn a_renewal_refused_because_of_our_own_settlement_is_no_news() {
     let mut story = Story::started(config());
     story.at(0, received(1, &[1]), &[handle(1)]);
     story.wakes_at(4_000, &[renew(1)]);
@@ -178,7 +178,7 @@ fn cc_55_a_renewal_refused_because_of_our_own_settlement_is_no_news() {
 }
 
 #[test]
-fn cc_93_a_handler_of_three_locks_length_is_kept_by_renewals() {
+fn a_handler_of_three_locks_length_is_kept_by_renewals() {
     let mut story = Story::started(config());
     story.at(0, received(1, &[1]), &[handle(1)]);
     // Half of the trusted 8 s; after that half of what is trusted from the request on.
@@ -194,7 +194,7 @@ fn cc_93_a_handler_of_three_locks_length_is_kept_by_renewals() {
 }
 
 #[test]
-fn cc_93_renewal_ends_at_its_maximum_and_the_handler_hears_of_it() {
+fn renewal_ends_at_its_maximum_and_the_handler_hears_of_it() {
     let mut story = Story::started(FlowConfig { renew_max_ms: 5_000, ..config() });
     story.at(0, received(1, &[1]), &[handle(1)]);
     story.wakes_at(4_000, &[renew(1)]);
@@ -206,7 +206,7 @@ fn cc_93_renewal_ends_at_its_maximum_and_the_handler_hears_of_it() {
 }
 
 #[test]
-fn cc_93_the_maximum_is_the_handlers_own_and_waiting_does_not_use_it_up() {
+fn the_maximum_is_the_handlers_own_and_waiting_does_not_use_it_up() {
     let mut story = Story::started(FlowConfig { prefetch: 1, renew_max_ms: 5_000, ..config() });
     story.at(0, received(1, &[1, 2]), &[handle(1)]);
     story.wakes_at(4_000, &[renew(1), renew(2)]);
@@ -219,14 +219,14 @@ fn cc_93_the_maximum_is_the_handlers_own_and_waiting_does_not_use_it_up() {
 }
 
 #[test]
-fn cc_93_work_done_within_the_lock_counts_without_renewal() {
+fn work_done_within_the_lock_counts_without_renewal() {
     let mut story = Story::started(FlowConfig { renew_max_ms: 0, ..config() });
     story.at(0, received(1, &[1]), &[handle(1)]);
     story.at(9_900, done(1, Verdict::Complete), &[settle(1, Complete), receive(2, 1)]);
 }
 
 #[test]
-fn cc_93_with_less_than_400_ms_left_the_lock_is_renewed_at_once() {
+fn with_less_than_400_ms_left_the_lock_is_renewed_at_once() {
     let mut story = Story::started(config());
     story.at(0, received(1, &[1]), &[handle(1)]);
     story.wakes_at(4_000, &[renew(1)]);
@@ -246,7 +246,7 @@ fn a_lock_that_is_short_from_the_start_does_not_keep_the_engine_busy() {
 }
 
 #[test]
-fn cc_93_an_unknown_renewal_is_tried_again_until_the_lock_ends() {
+fn an_unknown_renewal_is_tried_again_until_the_lock_ends() {
     let mut story = Story::started(config());
     story.at(0, received(1, &[1]), &[handle(1)]);
     let unknown = report(Source::Renew, 1, Why::Unknown);
@@ -263,7 +263,7 @@ fn cc_93_an_unknown_renewal_is_tried_again_until_the_lock_ends() {
 }
 
 #[test]
-fn cc_74_a_waiting_message_is_kept_by_renewals_and_handled_in_its_turn() {
+fn a_waiting_message_is_kept_by_renewals_and_handled_in_its_turn() {
     let mut story = Story::started(FlowConfig { prefetch: 2, ..config() });
     story.at(0, received(1, &[1, 2, 3]), &[handle(1)]);
     assert_eq!(story.flow.waiting(), 2);
@@ -276,7 +276,7 @@ fn cc_74_a_waiting_message_is_kept_by_renewals_and_handled_in_its_turn() {
 }
 
 #[test]
-fn cc_74_a_waiting_message_is_given_back_before_its_lock_runs_out() {
+fn a_waiting_message_is_given_back_before_its_lock_runs_out() {
     let unrenewed = FlowConfig { prefetch: 1, renew_max_ms: 0, ..config() };
     let mut story = Story::started(unrenewed);
     story.at(0, received(1, &[1, 2]), &[handle(1)]);
@@ -293,7 +293,7 @@ fn cc_74_a_waiting_message_is_given_back_before_its_lock_runs_out() {
 }
 
 #[test]
-fn cc_74_a_lock_that_may_have_run_out_on_the_way_is_never_handed_to_a_handler() {
+fn a_lock_that_may_have_run_out_on_the_way_is_never_handed_to_a_handler() {
     // A receive that does not wait was answered when it was asked, or any time since.
     let mut story = Story::started(FlowConfig { wait_ms: 0, ..config() });
     let again = Action::Receive { attempt: 2, max: 1, wait_ms: 0 };
@@ -312,7 +312,7 @@ fn cc_74_a_lock_that_may_have_run_out_on_the_way_is_never_handed_to_a_handler() 
 }
 
 #[test]
-fn cc_96_pause_stops_the_taking_and_what_runs_goes_on() {
+fn pause_stops_the_taking_and_what_runs_goes_on() {
     let mut story = Story::started(FlowConfig { concurrency: 2, ..config() });
     story.at(0, received(1, &[1]), &[handle(1), receive(2, 1)]);
     story.at(1, Event::Pause, &[Action::Withdraw { attempt: 2 }]);
@@ -334,7 +334,7 @@ fn cc_96_pause_stops_the_taking_and_what_runs_goes_on() {
 }
 
 #[test]
-fn cc_96_pause_gives_back_what_waits_and_resume_waits_for_the_withdrawn_receive() {
+fn pause_gives_back_what_waits_and_resume_waits_for_the_withdrawn_receive() {
     let mut story = Story::started(FlowConfig { prefetch: 3, ..config() });
     story.at(0, received(1, &[1, 2, 3]), &[handle(1), receive(2, 1)]);
     let back = [Action::Withdraw { attempt: 2 }, settle(2, Release), settle(3, Release)];
@@ -346,7 +346,7 @@ fn cc_96_pause_gives_back_what_waits_and_resume_waits_for_the_withdrawn_receive(
 }
 
 #[test]
-fn cc_97_a_stop_withdraws_gives_back_finishes_and_then_says_so() {
+fn a_stop_withdraws_gives_back_finishes_and_then_says_so() {
     let mut story = Story::started(FlowConfig { concurrency: 2, prefetch: 2, ..config() });
     story.at(0, received(1, &[1, 2, 3]), &[handle(1), handle(2), receive(2, 1)]);
     story.at(1, Event::Stop, &[Action::Withdraw { attempt: 2 }, settle(3, Release)]);
@@ -357,7 +357,7 @@ fn cc_97_a_stop_withdraws_gives_back_finishes_and_then_says_so() {
     story.at(4_001, done(1, Verdict::Complete), &[settle(1, Complete)]);
     let abandon = settle(2, Abandon { delay_ms: Some(1_000) });
     story.at(4_002, failed(2), &[report(Source::Handler, 2, Why::Failed), abandon]);
-    // CC-94: settlements may finish; and a renewal's answer is waited for.
+    // Settlements may finish; and a renewal's answer is waited for.
     story.at(4_003, settled(1), &[]);
     story.at(4_004, settled(2), &[]);
     story.at(4_005, renewed(1), &[]);
@@ -368,7 +368,7 @@ fn cc_97_a_stop_withdraws_gives_back_finishes_and_then_says_so() {
 }
 
 #[test]
-fn cc_94_a_settlement_of_unknown_outcome_is_finished_before_the_end() {
+fn a_settlement_of_unknown_outcome_is_finished_before_the_end() {
     let mut story = Story::started(config());
     story.at(0, received(1, &[1]), &[handle(1)]);
     story.at(1, Event::Stop, &[]);
@@ -380,7 +380,7 @@ fn cc_94_a_settlement_of_unknown_outcome_is_finished_before_the_end() {
 }
 
 #[test]
-fn cc_97_when_the_grace_is_over_the_rest_is_told_and_given_back() {
+fn when_the_grace_is_over_the_rest_is_told_and_given_back() {
     let graceful = FlowConfig { concurrency: 3, stop_grace_ms: 1_000, ..config() };
     let mut story = Story::started(graceful);
     story.at(0, received(1, &[1, 2, 3]), &[handle(1), handle(2), handle(3)]);
@@ -397,7 +397,7 @@ fn cc_97_when_the_grace_is_over_the_rest_is_told_and_given_back() {
 }
 
 #[test]
-fn cc_97_an_idle_flow_stops_at_once() {
+fn an_idle_flow_stops_at_once() {
     let mut flow = Flow::new(config());
     assert_eq!(flow.step(BootTime(0), Event::Stop), [Action::Stopped]);
     let mut story = Story::started(config());
@@ -406,7 +406,7 @@ fn cc_97_an_idle_flow_stops_at_once() {
 }
 
 #[test]
-fn cc_99_a_failing_message_stays_away_longer_each_time() {
+fn a_failing_message_stays_away_longer_each_time() {
     let delays: [(u32, u64); 6] =
         [(0, 1_000), (1, 1_000), (2, 2_000), (5, 16_000), (7, 60_000), (u32::MAX, 60_000)];
     for (deliveries, ms) in delays {
@@ -421,7 +421,7 @@ fn cc_99_a_failing_message_stays_away_longer_each_time() {
 }
 
 #[test]
-fn cc_99_what_failed_together_does_not_come_back_together() {
+fn what_failed_together_does_not_come_back_together() {
     let retry = Retry { base_ms: 10_000, factor: 2, max_ms: 60_000, jitter_percent: 20 };
     let delays: BTreeSet<u64> = (0..100).map(|i| retry.delay_ms(1, 7, token(i))).collect();
     assert!(delays.len() > 80, "{} different delays", delays.len());
@@ -432,7 +432,7 @@ fn cc_99_what_failed_together_does_not_come_back_together() {
 }
 
 #[test]
-fn cc_56_an_unknown_settlement_is_repeated_until_the_lock_ends_then_dropped() {
+fn an_unknown_settlement_is_repeated_until_the_lock_ends_then_dropped() {
     let mut story = Story::started(config());
     story.at(0, received(1, &[1]), &[handle(1)]);
     story.at(8_000, done(1, Verdict::Defer), &[settle(1, Defer), receive(2, 1)]);
@@ -454,7 +454,7 @@ fn cc_56_an_unknown_settlement_is_repeated_until_the_lock_ends_then_dropped() {
 }
 
 #[test]
-fn cc_98_failing_receives_back_off_with_growth_and_are_reported() {
+fn failing_receives_back_off_with_growth_and_are_reported() {
     let mut story = Story::started(config());
     let reported = [Action::Report { source: Source::Receive, token: None, why: Why::Unknown }];
     let mut ms = 0;
@@ -470,7 +470,7 @@ fn cc_98_failing_receives_back_off_with_growth_and_are_reported() {
 }
 
 #[test]
-fn cc_51_an_empty_answer_is_no_error_and_not_asked_for_without_a_breath() {
+fn an_empty_answer_is_no_error_and_not_asked_for_without_a_breath() {
     let mut story = Story::started(FlowConfig { wait_ms: 0, ..config() });
     story.at(1, received(1, &[]), &[]);
     let wake = story.flow.next_wake().unwrap();
@@ -590,7 +590,7 @@ impl World {
         for action in &actions {
             self.perform(action);
         }
-        assert!(self.running() <= self.config.concurrency as usize, "CC-91");
+        assert!(self.running() <= self.config.concurrency as usize, "more handlers than allowed");
         assert_eq!(self.running(), self.flow.running());
         if let Some(wake) = self.flow.next_wake() {
             assert!(wake.0 > self.now, "what is due now was not done");
@@ -605,10 +605,13 @@ impl World {
         let now = self.now;
         match *action {
             Action::Receive { attempt, max, .. } => {
-                assert!(self.taking, "CC-96: taken while not taking");
+                assert!(self.taking, "taken while not taking");
                 assert!(self.receive.is_none(), "two receives in flight");
                 let places = (self.config.concurrency + self.config.prefetch) as usize;
-                assert!(self.running() + self.flow.waiting() + max as usize <= places, "CC-74");
+                assert!(
+                    self.running() + self.flow.waiting() + max as usize <= places,
+                    "more taken than there are places"
+                );
                 assert!(max > 0 && max <= self.config.receive_max);
                 self.receive = Some((attempt, now, max));
             }
@@ -617,10 +620,10 @@ impl World {
                 assert_eq!(self.receive.map(|(attempt, ..)| attempt), Some(attempt));
             }
             Action::Handle { token } => {
-                assert!(self.taking, "CC-96: begun while not taking");
+                assert!(self.taking, "begun while not taking");
                 let known = self.known.get_mut(&token).expect("known");
                 assert!(!known.handled && !known.lost && known.settlement.is_none());
-                assert!(now < known.lock_ends, "CC-74: begun on a lock that has run out");
+                assert!(now < known.lock_ends, "begun on a lock that has run out");
                 known.handled = true;
                 known.running = true;
             }
@@ -651,7 +654,7 @@ impl World {
             Action::Stopped => {
                 assert!(self.stopping && !self.stopped);
                 let open = self.open();
-                assert!(open.is_empty(), "CC-94: stopped before {open:?} ended");
+                assert!(open.is_empty(), "stopped before {open:?} ended");
                 for (token, known) in &self.known {
                     let settled = known.settlement.is_some() && !known.may_settle;
                     assert!(known.lost || settled || !known.owed, "forgotten: {token:?} {known:?}");
@@ -663,10 +666,10 @@ impl World {
 
     fn settle(&mut self, token: LockToken, disposition: Disposition) {
         let known = self.known.get_mut(&token).expect("known");
-        assert!(!known.lost, "CC-55: settled although the lock was lost");
+        assert!(!known.lost, "settled although the lock was lost");
         assert!(!known.running, "settled while its handler runs");
-        assert!(self.now < known.heard_ends, "CC-55: settled after the lock's end");
-        assert!(known.may_settle, "CC-92: settled twice");
+        assert!(self.now < known.heard_ends, "settled after the lock's end");
+        assert!(known.may_settle, "settled twice");
         assert!(known.handled || disposition == Disposition::Release);
         assert!(known.settlement.is_none_or(|first| first == disposition), "another settlement");
         known.settlement = Some(disposition);
@@ -759,7 +762,7 @@ impl World {
         let known = self.known.get_mut(&token).expect("known");
         let done_at = asked_at + dice.below(self.now - asked_at + 1);
         let lock_ms = known.lock_ms;
-        // Locks are also lost early: a broker restarted, a link dropped (CC-55).
+        // Locks are also lost early: a broker restarted, a link dropped.
         known.gone |= dice.percent(5);
         let held = !known.gone && done_at < known.lock_ends;
         let unknown = dice.percent(25);
@@ -862,7 +865,7 @@ impl World {
                 self.pass_time(dice);
             }
         }
-        panic!("CC-97: it never stopped");
+        panic!("it never stopped");
     }
 }
 

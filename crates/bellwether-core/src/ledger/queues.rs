@@ -68,7 +68,7 @@ impl Ledger {
         Ok(Outcome::Queue(Box::new(self.queues[&id].info())))
     }
 
-    /// CC-31: a target must exist and is not the queue itself.
+    /// A target must exist and is not the queue itself.
     fn check_forwarding(&self, name: &QueueName, settings: &QueueSettings) -> Result<(), Refusal> {
         let targets = [
             ("forward_to", &settings.forward_to),
@@ -167,7 +167,7 @@ impl Ledger {
         )
     }
 
-    /// A queue was used: it is not idle (CC-32).
+    /// A queue was used: it is not idle.
     pub(super) fn touch_queue(&mut self, now: Now, id: QueueId) {
         if let Some(queue) = self.queues.get_mut(&id) {
             queue.used_at = now.boot;

@@ -53,7 +53,7 @@ impl Default for SnapshotCursor {
 
 impl Ledger {
     /// Ends the replay and begins a new life: derives what is not journaled, and gives everybody
-    /// who held something a full duration from now (house §6.21).
+    /// who held something a full duration from now.
     pub fn start(&mut self, now: Now, fx: &mut Effects) {
         assert!(!self.live, "a ledger starts once");
         self.live = true;

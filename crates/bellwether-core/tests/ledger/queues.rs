@@ -8,7 +8,7 @@ use bellwether_core::settings::{QueueSettings, SettingsPatch, Status};
 use super::store::{Store, main, message, queue, receive, sequences, settings};
 
 #[test]
-fn cc_36_two_who_create_the_same_queue_both_succeed_and_the_first_settings_stay() {
+fn two_who_create_the_same_queue_both_succeed_and_the_first_settings_stay() {
     let mut store = Store::with_queue(settings());
     let other = QueueSettings { lock_ms: 7777, ..settings() };
     let create =
@@ -19,7 +19,7 @@ fn cc_36_two_who_create_the_same_queue_both_succeed_and_the_first_settings_stay(
 }
 
 #[test]
-fn cc_31_a_target_must_exist_and_be_another_queue() {
+fn a_target_must_exist_and_be_another_queue() {
     let mut store = Store::new();
     for target in ["q", "nowhere"] {
         let settings = QueueSettings { forward_to: Some(queue(target)), ..settings() };
@@ -30,7 +30,7 @@ fn cc_31_a_target_must_exist_and_be_another_queue() {
 }
 
 #[test]
-fn cc_75_a_purge_skips_what_is_locked() {
+fn a_purge_skips_what_is_locked() {
     let mut store = Store::with_queue(settings());
     store.send("q", vec![message(); 4]);
     store.receive(1, receive(main("q"), 2));
@@ -42,7 +42,7 @@ fn cc_75_a_purge_skips_what_is_locked() {
 }
 
 #[test]
-fn cc_75_a_purge_takes_only_what_is_old_enough() {
+fn a_purge_takes_only_what_is_old_enough() {
     let mut store = Store::with_queue(settings());
     store.send_one("q");
     store.pass(100);
@@ -54,7 +54,7 @@ fn cc_75_a_purge_takes_only_what_is_old_enough() {
 }
 
 #[test]
-fn cc_33_those_who_wait_are_served_when_receiving_is_allowed_again() {
+fn those_who_wait_are_served_when_receiving_is_allowed_again() {
     let mut store = Store::with_queue(settings());
     let wish = Receive { wait_ms: 5000, ..receive(main("q"), 1) };
     let ticket = store.begin(1, 0, Command::Receive(wish));
@@ -71,7 +71,7 @@ fn cc_33_those_who_wait_are_served_when_receiving_is_allowed_again() {
 }
 
 #[test]
-fn cc_32_a_queue_nobody_uses_goes_and_any_use_keeps_it() {
+fn a_queue_nobody_uses_goes_and_any_use_keeps_it() {
     let uses: [fn(&mut Store); 4] = [
         |store| assert_eq!(store.send_one("q"), 1),
         |store| assert!(store.receive(1, receive(main("q"), 1)).is_empty()),
@@ -95,7 +95,7 @@ fn cc_32_a_queue_nobody_uses_goes_and_any_use_keeps_it() {
 }
 
 #[test]
-fn cc_32_a_queue_somebody_waits_for_is_in_use() {
+fn a_queue_somebody_waits_for_is_in_use() {
     let mut store = Store::with_queue(QueueSettings { delete_idle_ms: Some(2000), ..settings() });
     let wish = Receive { wait_ms: 3000, ..receive(main("q"), 1) };
     store.begin(1, 0, Command::Receive(wish));
@@ -114,7 +114,7 @@ fn those_who_wait_hear_that_the_queue_has_gone() {
     assert_eq!(store.answer(ticket), Some(Err(Refusal::QueueNotFound(queue("q")))));
 }
 
-/// House §6.13: at the limit senders are refused and receivers go on.
+/// At the limit senders are refused and receivers go on.
 #[test]
 fn at_the_memory_limit_senders_are_told_to_come_again() {
     let mut store = Store::with_queue(settings());

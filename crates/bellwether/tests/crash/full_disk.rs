@@ -1,4 +1,4 @@
-//! F5, D10: a full disk refuses senders and nobody else, and work resumes by itself.
+//! D10: a full disk refuses senders and nobody else, and work resumes by itself.
 
 use bellwether::Error;
 use bellwether::core::command::{Command, Disposition};

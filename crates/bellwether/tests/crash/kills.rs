@@ -1,4 +1,4 @@
-//! F1: the program is killed at random moments, and opened again.
+//! The program is killed at random moments, and opened again.
 
 use std::io::{BufRead as _, BufReader};
 use std::time::Duration;
