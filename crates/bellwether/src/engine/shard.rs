@@ -15,13 +15,14 @@
 //! There are no threads and no clock here: the caller says what time it is and when a flush is
 //! done. `R` is how the caller finds back to whoever asked.
 
+mod replay;
 mod upkeep;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use bellwether_core::change::Change;
-use bellwether_core::codec::{self, Reader};
+use bellwether_core::codec;
 use bellwether_core::command::{Command, NewContent, Request, Settlement};
 use bellwether_core::content::{ContentId, Place};
 use bellwether_core::error::Refusal;
@@ -31,11 +32,12 @@ use bellwether_core::outcome::{Answer, Barrier, Outcome};
 use bellwether_core::time::Now;
 use bytes::Bytes;
 
-use super::bodies::{Bodies, CHECKSUM_BYTES};
+use super::bodies::Bodies;
 use super::{Call, Reply};
 use crate::error::Error;
-use crate::journal::{Flush, FrameNumber, Journal, JournalFault, Prepared, Replay};
+use crate::journal::{Flush, FrameNumber, Journal, JournalFault, Replay};
 use crate::message::merge_overlays;
+use replay::Replayer;
 use upkeep::Upkeep;
 
 /// A frame is sealed when it has grown to this: large enough to make a flush worth its while,
@@ -95,43 +97,6 @@ pub struct Shard<R> {
 impl<R> std::fmt::Debug for Shard<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shard").field("frame", &self.frame).finish_non_exhaustive()
-    }
-}
-
-/// Replays a journal into a ledger.
-struct Replayer {
-    ledger: Ledger,
-    now: Now,
-}
-
-impl Replay for Replayer {
-    fn snapshot(&mut self, block: &[u8]) -> Result<(), String> {
-        self.each(block, |_| None)
-    }
-
-    fn frame(&mut self, at: Prepared, payload: &[u8]) -> Result<(), String> {
-        self.ledger.begin_frame(at.number.0);
-        self.each(payload, |offset| {
-            Some(Place { unit: at.unit, offset: at.payload_offset + offset, len: 0 })
-        })
-    }
-}
-
-impl Replayer {
-    fn each(&mut self, payload: &[u8], place: impl Fn(u32) -> Option<Place>) -> Result<(), String> {
-        let mut reader = Reader::new(payload);
-        while !reader.is_empty() {
-            let change =
-                codec::decode_change(&mut reader, self.now.boot).map_err(|e| e.to_string())?;
-            let mut at = None;
-            if let Change::Content { len, .. } = change {
-                reader.take(CHECKSUM_BYTES as usize).map_err(|e| e.to_string())?;
-                at = place(reader.position() as u32).map(|place| Place { len, ..place });
-                reader.take(len as usize).map_err(|e| e.to_string())?;
-            }
-            self.ledger.replay(self.now, &change, at);
-        }
-        Ok(())
     }
 }
 
