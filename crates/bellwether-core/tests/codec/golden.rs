@@ -55,6 +55,17 @@ const STANDING: Standing = Standing {
     overlay: ContentId(1001),
 };
 
+const TOTALS: Totals = Totals {
+    sent: 1,
+    duplicates: 2,
+    completed: 3,
+    expired: 4,
+    purged: 5,
+    cancelled: 6,
+    forwarded: 7,
+    dead_lettered: 8,
+};
+
 fn queue_name() -> QueueName {
     QueueName::new("Orders").unwrap()
 }
@@ -147,16 +158,6 @@ fn queues() -> Vec<(Change, &'static str)> {
         durability: Durability::Relaxed,
         ..QueueSettings::default()
     };
-    let totals = Totals {
-        sent: 1,
-        duplicates: 2,
-        completed: 3,
-        expired: 4,
-        purged: 5,
-        cancelled: 6,
-        forwarded: 7,
-        dead_lettered: 8,
-    };
     vec![
         (Change::Opened { incarnation: Incarnation(3) }, "0103"),
         (
@@ -177,7 +178,7 @@ fn queues() -> Vec<(Change, &'static str)> {
         ),
         (Change::QueueGone { id: QueueId(7) }, "0307"),
         (
-            Change::QueueTotals { id: QueueId(7), as_of: 99, next: AT.sequence, totals },
+            Change::QueueTotals { id: QueueId(7), as_of: 99, next: AT.sequence, totals: TOTALS },
             "040763ac020102030405060708",
         ),
     ]

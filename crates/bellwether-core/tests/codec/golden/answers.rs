@@ -1,7 +1,8 @@
 //! Every outcome and every refusal, as answers are written.
 
 use super::{
-    AT, ID, LOCK, MESSAGE, NINE, STANDING, TEN, hex, lease_name, queue_name, reads_as, session,
+    AT, ID, LOCK, MESSAGE, NINE, STANDING, TEN, TOTALS, hex, lease_name, queue_name, reads_as,
+    session,
 };
 use crate::bytes_of;
 use crate::random::Random;
@@ -13,7 +14,6 @@ use bellwether_core::name::{
 };
 use bellwether_core::outcome::{
     Beat, Counts, LeaseInfo, LeaseState, MemberInfo, Outcome, QueueInfo, Sequences, SessionHold,
-    Totals,
 };
 use bellwether_core::settings::QueueSettings;
 
@@ -24,18 +24,8 @@ const PLACE: Place = Place { unit: 2, offset: 4096, len: 1500 };
 fn queue_info() -> QueueInfo {
     let counts =
         Counts { ready: 1, locked: 2, scheduled: 3, deferred: 4, dead_letters: 5, size_bytes: 300 };
-    let totals = Totals {
-        sent: 1,
-        duplicates: 2,
-        completed: 3,
-        expired: 4,
-        purged: 5,
-        cancelled: 6,
-        forwarded: 7,
-        dead_lettered: 8,
-    };
     let (name, settings) = (queue_name(), QueueSettings::default());
-    QueueInfo { name, settings, created_at: NINE, counts, totals }
+    QueueInfo { name, settings, created_at: NINE, counts, totals: TOTALS }
 }
 
 fn member_info() -> MemberInfo {
