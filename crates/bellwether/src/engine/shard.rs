@@ -229,8 +229,12 @@ impl<R> Shard<R> {
         if self.ledger.withdraw(ticket) { self.asked.remove(&ticket) } else { None }
     }
 
-    /// How long until [`Shard::tick`] has something to do.
+    /// How long until [`Shard::tick`] has something to do. It does nothing without a journal to
+    /// write to, so then there is nothing to wait for, however much is due.
     pub fn next_deadline_ms(&self, now: Now) -> Option<u64> {
+        if self.stalled || self.broken.is_some() {
+            return None;
+        }
         self.ledger.next_deadline_ms(now)
     }
 

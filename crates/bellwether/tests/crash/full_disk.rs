@@ -1,12 +1,13 @@
 //! D10: a full disk refuses senders and nobody else, and work resumes by itself.
 
 use bellwether::Error;
-use bellwether::core::command::{Command, Disposition};
-use bellwether::core::settings::QueueSettings;
+use bellwether::core::command::Disposition;
+use bellwether::core::error::Refusal;
 use bellwether::core::time::Now;
+use bellwether::journal::JournalFault;
 use bellwether::journal::file::SimDisk;
 
-use crate::driver::{Driver, assert_kept, queue};
+use crate::driver::{Driver, assert_kept};
 
 const BODY: usize = 900;
 
@@ -14,8 +15,7 @@ fn on_a_small_disk(bytes: u64) -> (SimDisk, Driver) {
     let disk = SimDisk::new();
     disk.set_capacity(Some(bytes));
     let mut driver = Driver::open(&disk, Now::new(1_600_000_000_000, 5_000)).unwrap();
-    let settings = Box::new(QueueSettings::default());
-    driver.ask(Command::CreateQueue { queue: queue(), settings }, Vec::new()).unwrap();
+    driver.create_queue();
     (disk, driver)
 }
 
@@ -81,4 +81,33 @@ fn the_refusal_says_that_it_will_pass() {
     let Error::Refused(refusal) = error else { panic!("{error}") };
     assert!(refusal.retry(), "{refusal}");
     assert!(refusal.to_string().contains("disk is full"), "{refusal}");
+}
+
+/// Whoever waits for the next deadline would wait for nothing, as fast as the processor allows:
+/// what is due cannot become so before there is a journal again.
+#[test]
+fn nothing_is_due_while_nothing_can_be_written() {
+    let (disk, mut driver) = on_a_small_disk(200 << 10);
+    fill(&mut driver);
+    let [token] = driver.receive(1)[..] else { panic!("one message") };
+    driver.settle(token, Disposition::Abandon { delay_ms: Some(1_000) });
+    let is_stalled =
+        |driver: &Driver| matches!(driver.last_refusal, Some(Error::Refused(Refusal::DiskFull)));
+    driver.last_refusal = None;
+    while !is_stalled(&driver) {
+        for token in driver.receive(1) {
+            driver.settle(token, Disposition::Release);
+        }
+    }
+    let later = driver.now.plus_ms(1_000_000);
+    assert_eq!(driver.shard.next_deadline_ms(later), None, "the disk is full");
+    disk.set_capacity(None);
+    for _ in 0..10 {
+        driver.turn();
+    }
+    assert_eq!(driver.shard.next_deadline_ms(later), Some(0), "there is space again");
+
+    let fault = JournalFault::Broken { what: "write".into(), cause: "a test".into() };
+    driver.shard.fail(fault);
+    assert_eq!(driver.shard.next_deadline_ms(later), None, "the journal is broken");
 }
