@@ -161,6 +161,11 @@ impl Inner {
         self.engine.submit(call(self.member, command, contents)).await
     }
 
+    /// Asks for what stands even if the caller leaves before the answer.
+    pub(crate) async fn ask_for_good(&self, command: Command) -> Result<Reply, Error> {
+        self.engine.submit_for_good(call(self.member, command, Vec::new())).await
+    }
+
     /// Asks without waiting for the answer, from where nothing can be awaited.
     pub(crate) fn tell(&self, command: Command) {
         self.tell_with(command, Vec::new());

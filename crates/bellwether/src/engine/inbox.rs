@@ -126,8 +126,13 @@ impl Inbox {
 
     /// Hands a call to the writer. The answer comes through what is returned.
     pub(crate) fn submit(self: &Arc<Self>, call: Call) -> Pending {
-        let (reply, answer) = oneshot::channel();
         let undo = Undo::of(&call.request);
+        self.submit_with(call, undo)
+    }
+
+    /// The same for a call that is undone otherwise, or not at all, if nobody takes its answer.
+    pub(crate) fn submit_with(self: &Arc<Self>, call: Call, undo: Undo) -> Pending {
+        let (reply, answer) = oneshot::channel();
         let mut state = self.lock();
         state.last_ticket += 1;
         let ticket = Ticket(state.last_ticket);

@@ -17,7 +17,7 @@ use bellwether_core::time::BootTime;
 use tokio::sync::oneshot;
 
 use super::Call;
-use super::inbox::{Answer, Asker, Inbox, Item, Pending, give_back};
+use super::inbox::{Answer, Asker, Inbox, Item, Pending, Undo, give_back};
 use super::shard::{Answered, Shard, ShardOptions};
 use crate::clock::Clock;
 use crate::error::Error;
@@ -78,6 +78,11 @@ impl Local {
     /// Hands in a call.
     pub(crate) fn submit(&self, call: Call) -> Pending {
         self.inbox.submit(call)
+    }
+
+    /// Hands in a call whose outcome stands even if nobody takes its answer.
+    pub(crate) fn submit_for_good(&self, call: Call) -> Pending {
+        self.inbox.submit_with(call, Undo::Nothing)
     }
 
     /// Hands in a call whose answer nobody waits for.
