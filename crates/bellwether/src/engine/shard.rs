@@ -27,6 +27,7 @@ use bellwether_core::command::{Command, NewContent, Request, Settlement};
 use bellwether_core::content::{ContentId, Place};
 use bellwether_core::error::Refusal;
 use bellwether_core::ledger::{Effects, Ledger};
+use bellwether_core::limits;
 use bellwether_core::name::{MemberSlot, RequestNumber, Ticket};
 use bellwether_core::outcome::{Answer, Barrier, Outcome};
 use bellwether_core::time::Now;
@@ -174,8 +175,14 @@ impl<R> Shard<R> {
     /// A command's changes lie in one frame, so that a crash keeps all of them or none. What would
     /// not fit beside what is there begins a frame of its own.
     fn make_room(&mut self, call: &Call) -> Result<(), Refusal> {
-        let bytes: usize =
+        let mut bytes: usize =
             call.contents.iter().map(|content| content.len() + CHANGE_BYTES_MAX).sum();
+        if let Command::Send { messages, .. } = &call.request.command {
+            // Every queue that a message is forwarded through writes its session down once more.
+            let sessions = messages.iter().filter_map(|message| message.session.as_ref());
+            let once_more: usize = sessions.map(|session| session.as_str().len()).sum();
+            bytes += once_more * usize::from(limits::FORWARD_HOPS_MAX);
+        }
         let bytes_max = self.frame_bytes_max.saturating_sub(CHANGE_BYTES_MAX);
         if bytes > bytes_max {
             let (bytes, bytes_max) = (bytes as u64, bytes_max as u64);

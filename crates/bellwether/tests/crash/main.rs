@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
 
 mod driver;
+mod frames;
 mod full_disk;
 mod io_errors;
 mod kills;
