@@ -15,6 +15,7 @@
 //! There are no threads and no clock here: the caller says what time it is and when a flush is
 //! done. `R` is how the caller finds back to whoever asked.
 
+mod pieces;
 mod replay;
 mod upkeep;
 
@@ -355,6 +356,16 @@ impl<R> Shard<R> {
     /// Appends the frame that was filled, if any. Then nothing in it can be lost by a crash of
     /// this process.
     pub fn seal(&mut self) {
+        if self.payload.len() > self.frame_bytes_max {
+            self.seal_in_pieces();
+        }
+        self.seal_one();
+        if self.payload.is_empty() {
+            self.bodies.trim();
+        }
+    }
+
+    fn seal_one(&mut self) {
         if self.payload.is_empty() || self.broken.is_some() {
             return;
         }
@@ -379,7 +390,6 @@ impl<R> Shard<R> {
         self.stalled = false;
         self.payload.clear();
         self.bodies.forget_window(prepared.unit);
-        self.bodies.trim();
         self.next_frame(prepared.number.0 + 1);
         self.free.append(&mut self.at_append);
     }

@@ -39,6 +39,15 @@ pub(super) struct Upkeep {
     jobs_out: usize,
 }
 
+impl Upkeep {
+    /// What was put into frame `from` is written in frames up to `to`.
+    pub(super) fn put_off(&mut self, from: u64, to: u64) {
+        if self.carried_in == from {
+            self.carried_in = to;
+        }
+    }
+}
+
 /// How far the contents of a sparse unit were carried forward.
 #[derive(Debug)]
 struct Carry {
