@@ -1,11 +1,13 @@
 //! A message in a receiver's hands, and the ways to settle it.
 
+use std::collections::BTreeMap;
 use std::ops::Deref;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bellwether_core::command::{Command, Disposition, NewContent, Settlement};
 use bellwether_core::message::{MessageView, Reason, State};
-use bellwether_core::name::{LockToken, SequenceNumber};
+use bellwether_core::name::{LockToken, QueueName, SequenceNumber};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::{BootTime, Now, WallTime};
 use bytes::Bytes;
@@ -17,6 +19,8 @@ use crate::queue::{Queue, ms};
 
 /// A message that cannot be read in so many deliveries is set aside.
 const UNREADABLE_DELIVERIES: u32 = 3;
+/// So many are counted at the same time; beyond, the counts begin anew.
+const UNREADABLE_MESSAGES_MAX: usize = 10_000;
 /// How long it waits from one to the next.
 const UNREADABLE_DELAY_MS: u64 = 1_000;
 
@@ -135,6 +139,32 @@ impl Received {
     }
 }
 
+/// How often messages could not be read. Not how often they were delivered: one that failed for
+/// other reasons before has as many tries as any other. Not written down either: a new life of the
+/// process is a reason to try anew.
+#[derive(Debug, Default)]
+pub(crate) struct Unreadable {
+    times: Mutex<BTreeMap<(QueueName, SequenceNumber), u32>>,
+}
+
+impl Unreadable {
+    /// Counts once more; the last time, and is then forgotten.
+    fn count(&self, queue: &QueueName, sequence: SequenceNumber) -> u32 {
+        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        if times.len() >= UNREADABLE_MESSAGES_MAX {
+            times.clear();
+        }
+        let key = (queue.clone(), sequence);
+        let count = times.get(&key).map_or(1, |count| count + 1);
+        if count < UNREADABLE_DELIVERIES {
+            times.insert(key, count);
+        } else {
+            times.remove(&key);
+        }
+        count
+    }
+}
+
 /// One delivery: a message locked for its receiver until it is settled or the lock runs out.
 ///
 /// Every settling method takes the delivery: it is settled once. A delivery that is dropped
@@ -192,7 +222,8 @@ impl Delivery {
         if self.queue.is_dead_letters() {
             return;
         }
-        if self.deliveries() < UNREADABLE_DELIVERIES {
+        let times = self.queue.inner.unreadable.count(self.queue.name(), self.sequence());
+        if times < UNREADABLE_DELIVERIES {
             self.if_dropped = Some(Disposition::Abandon { delay_ms: Some(UNREADABLE_DELAY_MS) });
             return;
         }

@@ -13,6 +13,7 @@ use crate::opening::Folder;
 
 /// Longer than a window onto the journal, so that each is read for itself.
 const BODY_BYTES: usize = 300 << 10;
+const FAILURES: u32 = 5;
 
 fn unit_path(number: u64) -> PathBuf {
     Path::new("/store").join(format!("{number:016x}.log"))
@@ -102,6 +103,10 @@ async fn cold_message(folder: &Folder, clock: &VirtualClock) -> (Bellwether, Pat
     let bellwether = open().await.unwrap();
     let queue = bellwether.create_queue("orders", QueueSettings::default()).await.unwrap();
     queue.send(vec![b'x'; BODY_BYTES]).await.unwrap();
+    // That it failed before, and for other reasons, does not count.
+    for _ in 0..FAILURES {
+        receive(&bellwether).await.unwrap().abandon().await.unwrap();
+    }
     bellwether.close().await;
     let unit = Path::new(&folder.path).join("0000000000000001.log");
     (open().await.unwrap(), unit)
@@ -133,7 +138,7 @@ async fn a_message_that_cannot_be_read_for_a_while_comes_later() {
     }
     std::fs::rename(&away, &unit).unwrap();
     let delivery = receive(&bellwether).await.expect("it can be read again");
-    assert_eq!((delivery.body().len(), delivery.deliveries()), (BODY_BYTES, 3));
+    assert_eq!((delivery.body().len(), delivery.deliveries()), (BODY_BYTES, FAILURES + 3));
     delivery.complete().await.unwrap();
     bellwether.close().await;
 }
