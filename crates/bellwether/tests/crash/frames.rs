@@ -36,15 +36,14 @@ fn a_send_that_grows_on_its_way_is_refused_and_the_store_goes_on() {
         };
         let send = Command::Send { queue: name(0), messages: vec![message; count] };
         let contents: Vec<Bytes> = vec![content.clone(); count];
-        match driver.ask(send, contents) {
-            Some(_) => accepted = count,
-            None => {
-                assert!(driver.shard.fault().is_none(), "{count}: {:?}", driver.shard.fault());
-                let refusal = driver.last_refusal.take();
-                let too_large = matches!(refusal, Some(Error::Refused(Refusal::TooLarge { .. })));
-                assert!(too_large, "{count}: {refusal:?}");
-            }
+        if driver.ask(send, contents).is_some() {
+            accepted = count;
+            continue;
         }
+        assert!(driver.shard.fault().is_none(), "{count}: {:?}", driver.shard.fault());
+        let refusal = driver.last_refusal.take();
+        let too_large = matches!(refusal, Some(Error::Refused(Refusal::TooLarge { .. })));
+        assert!(too_large, "{count}: {refusal:?}");
     }
     assert!((5..30).contains(&accepted), "{accepted}");
 }
