@@ -2,6 +2,7 @@
 
 use bellwether_core::command::{Command, Receive};
 use bellwether_core::error::Refusal;
+use bellwether_core::message::NewMessage;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::settings::{QueueSettings, SettingsPatch, Status};
 
@@ -129,4 +130,45 @@ fn at_the_memory_limit_senders_are_told_to_come_again() {
     assert_eq!(busy, Refusal::Busy { retry_after_ms: 100 });
     assert_eq!(store.ledger.message_count(), count);
     assert_eq!(store.receive(1, receive(main("q"), 1)).len(), 1);
+}
+
+/// Sends ten thousand messages with ids not used before, and takes them away again.
+fn send_many(store: &mut Store, last_id: &mut u128) -> Result<Outcome, Refusal> {
+    let messages = (0..10_000).map(|_| {
+        *last_id += 1;
+        NewMessage { id_hash: *last_id, ..message() }
+    });
+    let send = Command::Send { queue: queue("q"), messages: messages.collect() };
+    let sent = store.ask(1, send);
+    store.ask(1, Command::Purge { from: main("q"), before: None, max: 10_000 }).unwrap();
+    sent
+}
+
+/// V1: remembered ids are memory, and forgotten as fast as they come.
+#[test]
+fn ids_are_forgotten_as_fast_as_they_come() {
+    let settings = QueueSettings { duplicate_window_ms: Some(2_000), ..settings() };
+    let mut store = Store::with_queue(settings);
+    let mut last_id = 0;
+    for second in 0..60 {
+        send_many(&mut store, &mut last_id).unwrap_or_else(|refusal| panic!("{second}: {refusal}"));
+        store.pass(1_000);
+    }
+}
+
+/// V1: whoever wants memory back shortens the window, and gets it.
+#[test]
+fn a_shorter_window_forgets_what_it_no_longer_covers() {
+    let week_ms = 7 * 24 * 3600 * 1000;
+    let settings = QueueSettings { duplicate_window_ms: Some(week_ms), ..settings() };
+    let mut store = Store::with_queue(settings);
+    let mut last_id = 0;
+    while send_many(&mut store, &mut last_id).is_ok() {}
+    store.pass(60_000);
+    let busy = Err(Refusal::Busy { retry_after_ms: 100 });
+    assert_eq!(send_many(&mut store, &mut last_id), busy);
+    let patch = SettingsPatch { duplicate_window_ms: Some(30_000), ..SettingsPatch::default() };
+    store.ask(1, Command::UpdateQueue { queue: queue("q"), patch: Box::new(patch) }).unwrap();
+    store.pass(1_000);
+    send_many(&mut store, &mut last_id).unwrap();
 }
