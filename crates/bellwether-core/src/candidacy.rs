@@ -11,14 +11,14 @@
 //! The order of effects is the safety of the product:
 //!
 //! 1. *Count from before you ask.* Trust ends 80 % of the ttl after the step that emitted the
-//!    last answered ask or renewal, whenever its answer came (LE-30). Perform the actions of a
+//!    last answered ask or renewal, whenever its answer came. Perform the actions of a
 //!    step at once, or not at all.
 //! 2. *Unsure means no.* At that moment the candidacy steps down by itself, even while a renewal
-//!    is in flight; a renewal that succeeds later does not bring the term back (LE-44).
+//!    is in flight; a renewal that succeeds later does not bring the term back.
 //! 3. *Stop, then release.* The work is told to stop, has ended, and only then is the lease given
-//!    back (LE-34). Until it has ended the lease is renewed, so that no successor starts beside it.
+//!    back. Until it has ended the lease is renewed, so that no successor starts beside it.
 //! 4. *One id, one tenure.* An ask whose answer was lost is repeated under the same id, for it may
-//!    have been granted (LE-39). After a tenure the id is never used again.
+//!    have been granted. After a tenure the id is never used again.
 //!
 //! The shell feeds every answer back as an event with its attempt, and [`Event::Wake`] at
 //! [`Candidacy::next_wake`]. Early, late and doubled events do no harm.
@@ -31,7 +31,7 @@ use crate::limits;
 use crate::name::{LeaseId, MemberId, Term};
 use crate::time::BootTime;
 
-/// First pause between terms that ended by themselves; it doubles up to the maximum (LE-41).
+/// First pause between terms that ended by themselves; it doubles up to the maximum.
 pub const BACK_OFF_MS_MIN: u64 = 1_000;
 /// Longest pause between terms. A term that lasted longer begins the doubling anew.
 pub const BACK_OFF_MS_MAX: u64 = 60_000;
@@ -50,14 +50,14 @@ pub struct Config {
     pub ttl_ms: u64,
     /// How long an ask waits in line at the engine.
     pub wait_ms: u64,
-    /// Longest pause between asks, with jitter (LE-04).
+    /// Longest pause between asks, with jitter.
     pub retry_ms: u64,
-    /// How long the work may take to stop before it is aborted (LE-35).
+    /// How long the work may take to stop before it is aborted.
     pub stop_ms: u64,
 }
 
 impl Config {
-    /// Refuses what cannot work (LE-62).
+    /// Refuses what cannot work.
     pub fn check(&self) -> Result<(), Refusal> {
         check_ttl(LeaseKind::Bound, self.ttl_ms)?;
         let waits = [("wait_ms", self.wait_ms), ("stop_ms", self.stop_ms)];
@@ -101,7 +101,7 @@ pub enum Event {
         /// Under which term.
         term: Term,
     },
-    /// It is not: somebody holds it, or the engine said so of itself (LE-13).
+    /// It is not: somebody holds it, or the engine said so of itself.
     AcquireRefused {
         /// Which ask.
         attempt: Attempt,
@@ -118,7 +118,7 @@ pub enum Event {
         /// By which renewal.
         attempt: Attempt,
     },
-    /// The lease is definitely not ours any more (LE-33).
+    /// The lease is definitely not ours any more.
     RenewRefused {
         /// Says the answer to which renewal.
         attempt: Attempt,
@@ -128,7 +128,7 @@ pub enum Event {
         /// Which renewal.
         attempt: Attempt,
     },
-    /// The lease is given back, or was no longer ours (LE-11).
+    /// The lease is given back, or was no longer ours.
     Released,
     /// No answer to the release; the lease will run out by itself.
     ReleaseUnknown,
@@ -172,7 +172,7 @@ pub enum Action {
         attempt: Attempt,
         /// The id it is held under.
         id: LeaseId,
-        /// When to give up on the answer, retries of the transport included (LE-31).
+        /// When to give up on the answer, retries of the transport included.
         deadline: BootTime,
     },
     /// Start the work.
@@ -185,7 +185,7 @@ pub enum Action {
         /// Why.
         reason: LossReason,
     },
-    /// The work did not stop in time: end it by force, or the process with it (LE-35). The lease
+    /// The work did not stop in time: end it by force, or the process with it. The lease
     /// is not renewed any more and not given back before the work has ended.
     AbortWork,
     /// Give the lease back.
@@ -193,7 +193,7 @@ pub enum Action {
         /// The id it is or may be held under.
         id: LeaseId,
     },
-    /// Tell whoever looks on; only changes are told (LE-53).
+    /// Tell whoever looks on; only changes are told.
     Announce(View),
     /// Nothing will follow.
     Closed,
@@ -310,7 +310,7 @@ impl Candidacy {
     }
 
     /// Takes note of what happened and says what to do. What the time demands comes first: an
-    /// answer that was waiting while this process slept does not keep a term alive (LE-30).
+    /// answer that was waiting while this process slept does not keep a term alive.
     pub fn step(&mut self, now: BootTime, event: Event) -> Vec<Action> {
         self.end_trust(now);
         self.take(now, event);
@@ -331,7 +331,7 @@ impl Candidacy {
             | State::Releasing { until, .. }
             | State::BackingOff { until } => *until,
             State::Leading(tenure) => renewal(tenure).min(tenure.trusted_until),
-            // A work that survives being aborted blocks later terms, not the end (LE-59).
+            // A work that survives being aborted blocks later terms, not the end.
             State::Stopping { aborted: true, .. } if !self.closing => BootTime::NEVER,
             State::Stopping { tenure, abort_at, .. } => renewal(tenure).min(*abort_at),
         };

@@ -25,7 +25,7 @@ impl Chance {
         ((u128::from(self.bits()) * u128::from(end)) >> 64) as u64
     }
 
-    /// Between half of `ms` and `ms`: who started together drifts apart (LE-40).
+    /// Between half of `ms` and `ms`: who started together drifts apart.
     pub fn jitter_ms(&mut self, ms: u64) -> u64 {
         ms / 2 + self.below(ms - ms / 2 + 1)
     }

@@ -26,7 +26,7 @@ pub struct Request {
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Creates a queue; if it exists its settings are left alone (CC-36).
+    /// Creates a queue; if it exists its settings are left alone.
     CreateQueue {
         /// Its name.
         queue: QueueName,
@@ -45,7 +45,7 @@ pub enum Command {
         /// Which.
         queue: QueueName,
     },
-    /// Removes messages nobody has locked, oldest first (CC-75).
+    /// Removes messages nobody has locked, oldest first.
     Purge {
         /// Where.
         from: QueuePath,
@@ -67,23 +67,23 @@ pub enum Command {
         max: u32,
     },
 
-    /// Sends messages, all or none (CC-40, CC-41).
+    /// Sends messages, all or none.
     Send {
         /// Where to.
         queue: QueueName,
         /// What; the content of message i is content i.
         messages: Vec<NewMessage>,
     },
-    /// Takes back scheduled messages, all or none (CC-45).
+    /// Takes back scheduled messages, all or none.
     Cancel {
         /// Where.
         queue: QueueName,
         /// Which.
         sequences: Vec<SequenceNumber>,
     },
-    /// Hands out messages (CC-50, CC-51).
+    /// Hands out messages.
     Receive(Receive),
-    /// Hands out set-aside messages by number, all or none (CC-70).
+    /// Hands out set-aside messages by number, all or none.
     ReceiveDeferred {
         /// Where.
         from: QueuePath,
@@ -94,7 +94,7 @@ pub enum Command {
         /// Locked or gone.
         mode: ReceiveMode,
     },
-    /// Looks at messages without touching them (CC-59).
+    /// Looks at messages without touching them.
     Peek {
         /// Where.
         from: QueuePath,
@@ -105,14 +105,14 @@ pub enum Command {
         /// Only this session's.
         session: Option<SessionId>,
     },
-    /// Ends deliveries; each by itself (CC-52).
+    /// Ends deliveries; each by itself.
     Settle {
         /// Where.
         from: QueuePath,
         /// Which, and how.
         settlements: Vec<Settlement>,
     },
-    /// Starts locks anew (CC-54).
+    /// Starts locks anew.
     RenewLocks {
         /// Where.
         from: QueuePath,
@@ -121,7 +121,7 @@ pub enum Command {
         /// For how long from now; the lock's own duration if `None`.
         lock_ms: Option<u32>,
     },
-    /// Sends dead letters again: new numbers, counts from zero (CC-83).
+    /// Sends dead letters again: new numbers, counts from zero.
     Redrive {
         /// Whose dead letters.
         queue: QueueName,
@@ -133,7 +133,7 @@ pub enum Command {
         max: u32,
     },
 
-    /// Takes hold of a session (CC-60, CC-62).
+    /// Takes hold of a session.
     AcceptSession {
         /// In which queue.
         queue: QueueName,
@@ -149,14 +149,14 @@ pub enum Command {
         /// Which hold.
         token: SessionToken,
     },
-    /// Lets go; what was handed out goes back uncounted (CC-64).
+    /// Lets go; what was handed out goes back uncounted.
     CloseSession {
         /// In which queue.
         queue: QueueName,
         /// Which hold.
         token: SessionToken,
     },
-    /// Keeps or clears the session's state (CC-65).
+    /// Keeps or clears the session's state.
     SetSessionState {
         /// In which queue.
         queue: QueueName,
@@ -228,14 +228,14 @@ pub enum Command {
         /// Who shall have it next, if that member waits for it.
         successor: Option<MemberId>,
     },
-    /// Takes the lease from its holder (LE-82). Meant for Azure's clients; prefer asking.
+    /// Takes the lease from its holder. Meant for Azure's clients; prefer asking.
     BreakLease {
         /// Which.
         lease: LeaseName,
         /// After how long at most.
         period_ms: Option<u64>,
     },
-    /// The leased object was written: an ended lease is forgotten (LE-86).
+    /// The leased object was written: an ended lease is forgotten.
     TouchLease {
         /// Which.
         lease: LeaseName,
@@ -340,7 +340,7 @@ pub enum Disposition {
 pub struct Acquire {
     /// Which.
     pub lease: LeaseName,
-    /// The id proposed; the same one again is the same request again (LE-39).
+    /// The id proposed; the same one again is the same request again.
     pub id: LeaseId,
     /// Kept by the member's heartbeat, or by itself.
     pub kind: LeaseKind,

@@ -90,7 +90,7 @@ pub enum Operation {
     Receive,
 }
 
-/// Why a lease action was refused. The first six are Azure's own (requirements §1.5).
+/// Why a lease action was refused. The first six are Azure's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseRefusal {
     /// Another id holds it (`LeaseAlreadyPresent`).
@@ -169,20 +169,26 @@ impl fmt::Display for Refusal {
             Self::InvalidName { what, why } => write!(f, "this cannot be a {what}: {why}"),
             Self::InvalidValue { what, why } => write!(f, "{what}: {why}"),
             Self::TooLarge { what, bytes, bytes_max } => {
-                write!(f, "{what} has {bytes} bytes, the limit is {bytes_max}")
+                write!(f, "{what} has {bytes} bytes, the limit is {bytes_max}; make it smaller")
             }
-            Self::TooMany { what, max } => write!(f, "too many {what}, the limit is {max}"),
+            Self::TooMany { what, max } => {
+                write!(f, "too many {what}, the limit is {max}; name fewer, or remove some first")
+            }
             Self::SessionRequired(queue) => write!(
                 f,
                 "queue {queue:?} is a session queue; name a session when sending, accept one when \
                  receiving"
             ),
-            Self::SessionNotSupported(queue) => {
-                write!(f, "queue {queue:?} was created without sessions")
-            }
-            Self::SessionLocked(session) => {
-                write!(f, "session {session:?} is held by another receiver")
-            }
+            Self::SessionNotSupported(queue) => write!(
+                f,
+                "queue {queue:?} was created without sessions; receive from it without one, or \
+                 create a queue that has them"
+            ),
+            Self::SessionLocked(session) => write!(
+                f,
+                "session {session:?} is held by another receiver; wait for it, or accept the next \
+                 free one"
+            ),
             Self::SessionLost(session) => {
                 write!(f, "session {session:?} is no longer held; accept it again")
             }
@@ -191,9 +197,10 @@ impl fmt::Display for Refusal {
                 "message {sequence} is no longer locked by this delivery; drop the result, the \
                  message is or will be delivered again unless it was settled"
             ),
-            Self::MessageNotFound(sequence) => {
-                write!(f, "there is no message {sequence} in the wanted state")
-            }
+            Self::MessageNotFound(sequence) => write!(
+                f,
+                "there is no message {sequence} in the wanted state; a peek shows what became of it"
+            ),
             Self::MemberGone => {
                 f.write_str("this member's presence has ended; join again under a new id")
             }
@@ -205,28 +212,37 @@ impl fmt::Display for Refusal {
 impl fmt::Display for LeaseRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Held { lease, term } => {
-                write!(f, "lease {lease:?} is held by another holder under term {term}")
-            }
-            Self::Breaking(lease) => {
-                write!(f, "lease {lease:?} is being broken and cannot be acquired yet")
-            }
+            Self::Held { lease, term } => write!(
+                f,
+                "lease {lease:?} is held by another holder under term {term}; wait in line for it, \
+                 or ask the holder to step down"
+            ),
+            Self::Breaking(lease) => write!(
+                f,
+                "lease {lease:?} is being broken and cannot be acquired yet; wait in line for it"
+            ),
             Self::Broken(lease) => {
                 write!(f, "lease {lease:?} was broken and cannot be renewed; acquire it again")
             }
-            Self::BreakingCannotChange(lease) => {
-                write!(f, "lease {lease:?} is being broken and cannot be changed")
+            Self::BreakingCannotChange(lease) => write!(
+                f,
+                "lease {lease:?} is being broken and cannot be changed; stop the work and acquire \
+                 it again"
+            ),
+            Self::IdMismatch(lease) => write!(
+                f,
+                "the id shown is not the one lease {lease:?} is held under; it was lost or never \
+                 granted: stop the work and acquire it"
+            ),
+            Self::NotPresent(lease) => {
+                write!(f, "lease {lease:?} is held by nobody; acquire it first")
             }
-            Self::IdMismatch(lease) => {
-                write!(f, "the id shown is not the one lease {lease:?} is held under")
-            }
-            Self::NotPresent(lease) => write!(f, "lease {lease:?} is held by nobody"),
             Self::TermOver { lease, term } => write!(
                 f,
                 "term {term} of lease {lease:?} is over; stop the work and acquire the lease again"
             ),
             Self::NotGranted(lease) => {
-                write!(f, "lease {lease:?} was not granted within the wait")
+                write!(f, "lease {lease:?} was not granted within the wait; ask again")
             }
         }
     }

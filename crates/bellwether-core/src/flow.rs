@@ -22,13 +22,13 @@
 //!
 //! What always holds:
 //!
-//! 1. At most `concurrency` handlers run (CC-91); at most one receive is in flight.
-//! 2. A handler starts only while its lock is trusted, never on one that may have run out (CC-74).
+//! 1. At most `concurrency` handlers run; at most one receive is in flight.
+//! 2. A handler starts only while its lock is trusted, never on one that may have run out.
 //! 3. A delivery is settled at most once, and never after its lock was lost or its handler settled
-//!    it (CC-55, CC-92). A repeated [`Action::Settle`] is the same request again.
-//! 4. Nothing is received while paused or stopping; what runs goes on (CC-96).
-//! 5. [`Action::Stopped`] comes once, when nothing is received, run, renewed or settled any more
-//!    (CC-94, CC-97).
+//!    it. A repeated [`Action::Settle`] is the same request again.
+//! 4. Nothing is received while paused or stopping; what runs goes on.
+//! 5. [`Action::Stopped`] comes once, when nothing is received, run, renewed or settled any
+//!    more.
 //!
 //! The shell answers every action that has an answer exactly once: Receive by Received or
 //! `ReceiveFailed` (also after Withdraw, then perhaps with nothing), Handle by `HandlerDone` or
@@ -54,7 +54,7 @@ use crate::time::BootTime;
 
 /// Pause after the first failed receive; doubles with each further one.
 const RECEIVE_PAUSE_MS_MIN: u64 = 100;
-/// Longest pause after failed receives: what Azure's own client waits when throttled (CC-98).
+/// Longest pause after failed receives: what Azure's own client waits when throttled.
 const RECEIVE_PAUSE_MS_MAX: u64 = 10_000;
 /// Empty answers in a row come at most this seldom. Only felt by those who do not wait (a long poll
 /// has used up its pause), who would otherwise ask as fast as the processor allows.

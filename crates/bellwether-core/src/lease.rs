@@ -13,11 +13,11 @@
 //! ```
 //!
 //! 1. The state is derived from the record and the time at every look; nothing has to run for a
-//!    lease to end (LE-90).
+//!    lease to end.
 //! 2. Terms only grow. A grant after release, expiry or break, and a change of id, begins a new
-//!    one; the same acquire repeated after a lost answer does not (LE-39).
+//!    one; the same acquire repeated after a lost answer does not.
 //! 3. A bound lease is granted anew only after 105 % of its ttl, while its holder trusts 80 %,
-//!    counted from before it asked: beliefs cannot overlap (LE-30).
+//!    counted from before it asked: beliefs cannot overlap.
 //! 4. `version` grows with everything an onlooker could see and stays with a renewal in time, so
 //!    that an equal version means there is nothing to write down.
 //!
@@ -31,7 +31,7 @@ use crate::name::{LeaseId, LeaseName, MemberSlot, Term};
 use crate::outcome::{LeaseState, Outcome};
 use crate::time::{BootTime, Now, WallTime};
 
-/// One lease as the ledger keeps it. The five states of requirements §1.5 are derived from it and
+/// One lease as the ledger keeps it. The five states of [`LeaseState`] are derived from it and
 /// the time ([`LeaseAt::state`]); nothing has to run for a lease to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
@@ -183,7 +183,7 @@ impl LeaseAt<'_> {
     }
 
     /// Who holds it now: under which id, and the member, zero for none. A record may still name
-    /// the last holder when nobody holds the lease; this does not (LE-42).
+    /// the last holder when nobody holds the lease; this does not.
     pub fn holder(&self) -> Option<(LeaseId, MemberSlot)> {
         match self.state() {
             LeaseState::Leased | LeaseState::Breaking => {
@@ -275,7 +275,7 @@ impl LeaseAt<'_> {
         Ok(Decision { outcome: renewed.granted(), lease: renewed })
     }
 
-    /// Gives it another id and a new term; neither its duration nor its time changes (LE-80).
+    /// Gives it another id and a new term; neither its duration nor its time changes.
     pub fn change(&self, id: LeaseId, to: LeaseId) -> Result<Decision, LeaseRefusal> {
         let current = self.id();
         match self.state() {
@@ -313,7 +313,7 @@ impl LeaseAt<'_> {
     }
 
     /// Takes it from its holder, after `period_ms` or what is left, whichever is shorter; an
-    /// infinite lease without a period ends at once (LE-82). The holder may act on until then.
+    /// infinite lease without a period ends at once. The holder may act on until then.
     pub fn break_hold(&self, period_ms: Option<u64>) -> Result<Decision, LeaseRefusal> {
         let lease = self.present()?;
         let Some(id) = self.id() else {
@@ -333,7 +333,7 @@ impl LeaseAt<'_> {
     }
 
     /// The leased object was written: if the lease has ended its id is forgotten, and its former
-    /// holder can tell (LE-86). `None` if nothing changes.
+    /// holder can tell. `None` if nothing changes.
     pub fn touch(&self) -> Option<Lease> {
         match self.state() {
             LeaseState::Expired | LeaseState::Broken => Some(self.lease?.left(Hold::Free)),
@@ -341,7 +341,7 @@ impl LeaseAt<'_> {
         }
     }
 
-    /// Leaves a word for the holder; it decides (house §6.20).
+    /// Leaves a word for the holder; it decides.
     pub fn ask_step_down(&self) -> Result<Decision, LeaseRefusal> {
         let lease = self.present()?;
         let lease = match self.state() {

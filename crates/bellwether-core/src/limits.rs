@@ -31,7 +31,7 @@ pub const LEASE_MS_INFINITE: u64 = u64::MAX;
 /// Longest wait of one call; a caller who wants longer asks again.
 pub const WAIT_MS_MAX: u64 = 24 * 3600 * 1000;
 
-/// A forwarded message moves through at most this many queues (CC-72), so that a ring ends.
+/// A forwarded message moves through at most this many queues, so that a ring ends.
 pub const FORWARD_HOPS_MAX: u8 = 4;
 
 /// Outcomes kept for one member: what it may have in flight without hearing an answer.

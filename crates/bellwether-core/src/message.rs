@@ -126,7 +126,7 @@ impl Message {
     }
 }
 
-/// Why a message is a dead letter (CC-81).
+/// Why a message is a dead letter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reason {
     /// It is none.

@@ -165,7 +165,7 @@ pub struct QueueInfo {
     pub totals: Totals,
 }
 
-/// What is in a queue now (CC-37).
+/// What is in a queue now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Ready.
@@ -248,7 +248,7 @@ pub struct LeaseInfo {
     pub waiting: Vec<MemberId>,
 }
 
-/// The five states of requirements §1.5.
+/// The five states a lease can be in, as Azure names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseState {
     /// Nobody holds it.

@@ -30,6 +30,8 @@ pub(crate) struct Queue {
     pub(crate) dead: Shelf,
     pub(crate) sessions: Sessions,
     pub(crate) seen: Seen,
+    /// When its oldest id is looked at, to be forgotten.
+    pub(crate) seen_armed: Option<WallTime>,
     pub(crate) totals: Totals,
     /// `totals` counts up to this frame.
     pub(crate) totals_as_of: u64,
@@ -109,6 +111,7 @@ impl Queue {
             dead: Shelf::default(),
             sessions: Sessions::default(),
             seen: Seen::default(),
+            seen_armed: None,
             totals: Totals::default(),
             totals_as_of: 0,
             size_bytes: 0,
@@ -199,7 +202,7 @@ impl Queue {
     }
 }
 
-/// Message ids seen lately (CC-44).
+/// Message ids seen lately.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     when: FixedMap<u128, WallTime>,
@@ -241,6 +244,11 @@ impl Seen {
 
     pub(crate) fn len(&self) -> usize {
         self.order.len()
+    }
+
+    /// When the oldest was seen.
+    pub(crate) fn oldest(&self) -> Option<WallTime> {
+        self.order.front().map(|(at, _)| *at)
     }
 
     /// Entries from a position on, oldest first, each with its position.

@@ -96,7 +96,7 @@ impl Lane {
 mod tests {
     use super::*;
 
-    /// CC-04: a redelivered message returns to its place.
+    /// A redelivered message returns to its place.
     #[test]
     fn what_comes_back_returns_to_its_place() {
         let mut ready = Ready::default();

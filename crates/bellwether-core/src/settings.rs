@@ -7,35 +7,35 @@ use crate::name::QueueName;
 /// How a queue behaves. Fixed at creation: `sessions`, `duplicate_window_ms` on or off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueSettings {
-    /// How long a delivery holds its message (CC-25).
+    /// How long a delivery holds its message.
     pub lock_ms: u32,
-    /// After so many counted deliveries a message is a dead letter (CC-26).
+    /// After so many counted deliveries a message is a dead letter.
     pub deliveries_max: u32,
-    /// Time-to-live of messages that name none, and the cut for those that do (CC-27).
+    /// Time-to-live of messages that name none, and the cut for those that do.
     pub ttl_ms: Option<u64>,
-    /// Expired messages become dead letters instead of being dropped (CC-28).
+    /// Expired messages become dead letters instead of being dropped.
     pub dead_letter_expired: bool,
-    /// Message ids seen within this window are not accepted again (CC-29).
+    /// Message ids seen within this window are not accepted again.
     pub duplicate_window_ms: Option<u64>,
-    /// Every message names a session and receivers accept sessions (CC-30).
+    /// Every message names a session and receivers accept sessions.
     pub sessions: bool,
-    /// Messages move on to this queue (CC-31).
+    /// Messages move on to this queue.
     pub forward_to: Option<QueueName>,
-    /// Dead letters move to this queue instead (CC-31).
+    /// Dead letters move to this queue instead.
     pub forward_dead_letters_to: Option<QueueName>,
-    /// The queue is deleted after so long without use (CC-32).
+    /// The queue is deleted after so long without use.
     pub delete_idle_ms: Option<u64>,
-    /// What is allowed at the moment (CC-33).
+    /// What is allowed at the moment.
     pub status: Status,
-    /// All contents of the queue together, dead letters included (CC-34).
+    /// All contents of the queue together, dead letters included.
     pub size_bytes_max: u64,
-    /// One message, properties and body together (CC-24).
+    /// One message, properties and body together.
     pub message_bytes_max: u32,
     /// Whether a durable answer waits for the flush.
     pub durability: Durability,
 }
 
-/// What a queue allows (CC-33).
+/// What a queue allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Everything.

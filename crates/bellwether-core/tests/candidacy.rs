@@ -1,4 +1,4 @@
-//! Stories of one candidacy. Each cites the requirements it proves. ttl 10 s: trust lasts 8 s from
+//! Stories of one candidacy. Each cites the sentence it proves. ttl 10 s: trust lasts 8 s from
 //! the ask, renewals start 3.333 s apart.
 
 use bellwether_core::candidacy::{
@@ -78,7 +78,7 @@ fn following(after: LossReason) -> Action {
     Action::Announce(View::Following { after })
 }
 
-/// LE-03, LE-08: the winner starts the work and renews at once; it does not know how old the
+/// The winner starts the work and renews at once; it does not know how old the
 /// grant already is.
 #[test]
 fn the_winner_works_and_renews_at_once() {
@@ -92,7 +92,7 @@ fn the_winner_works_and_renews_at_once() {
     assert_eq!(story.candidacy.term(), Some(TERM));
 }
 
-/// LE-08: renewals are spaced from the start of the previous one; the latency counts.
+/// Renewals are spaced from the start of the previous one; the latency counts.
 #[test]
 fn renewals_are_spaced_from_start_to_start() {
     let mut story = Story::leading();
@@ -105,7 +105,7 @@ fn renewals_are_spaced_from_start_to_start() {
     assert!(matches!(next[0], Action::Renew { .. }));
 }
 
-/// LE-30: trust counts from when the ask was sent, whenever its answer came.
+/// Trust counts from when the ask was sent, whenever its answer came.
 #[test]
 fn trust_counts_from_before_the_ask() {
     let mut story = Story::new(config());
@@ -118,7 +118,7 @@ fn trust_counts_from_before_the_ask() {
     assert!(!story.trusted(11_000));
 }
 
-/// LE-30, LE-44: a renewal hangs; the holder steps down by itself, and its late success does not
+/// A renewal hangs; the holder steps down by itself, and its late success does not
 /// bring the term back.
 #[test]
 fn a_hanging_renewal_ends_the_term_in_time() {
@@ -134,7 +134,7 @@ fn a_hanging_renewal_ends_the_term_in_time() {
     assert_eq!(ended, [following(LossReason::TrustOver), Action::Release { id: story.id }]);
 }
 
-/// LE-30, LE-37: the machine was suspended; a renewal that waited in the socket comes too late.
+/// The machine was suspended; a renewal that waited in the socket comes too late.
 #[test]
 fn after_a_suspend_the_time_is_looked_at_first() {
     let mut story = Story::leading();
@@ -144,7 +144,7 @@ fn after_a_suspend_the_time_is_looked_at_first() {
     assert!(!story.trusted(60_000));
 }
 
-/// LE-32, LE-33: no answer is no loss; the renewal is tried again soon, until trust ends.
+/// No answer is no loss; the renewal is tried again soon, until trust ends.
 #[test]
 fn an_unknown_renewal_is_tried_again_soon() {
     let mut story = Story::leading();
@@ -161,7 +161,7 @@ fn an_unknown_renewal_is_tried_again_soon() {
     assert!(story.trusted(12_000), "one failure in the middle changes nothing");
 }
 
-/// LE-31: a renewal gives up while there is time for another one, and never after trust ends.
+/// A renewal gives up while there is time for another one, and never after trust ends.
 #[test]
 fn a_renewal_must_be_answered_before_trust_ends() {
     let mut story = Story::leading();
@@ -179,7 +179,7 @@ fn a_renewal_must_be_answered_before_trust_ends() {
     assert_eq!(actions, stopping(LossReason::TrustOver));
 }
 
-/// LE-09, LE-33: definitely lost: stop now; there is nothing to give back.
+/// Definitely lost: stop now; there is nothing to give back.
 #[test]
 fn a_definite_loss_stops_the_work_and_releases_nothing() {
     let mut story = Story::leading();
@@ -196,7 +196,7 @@ fn a_definite_loss_stops_the_work_and_releases_nothing() {
     assert_ne!(story.id, old, "a new tenure, a new id");
 }
 
-/// LE-34: stop, wait until the work has ended, release; renewals go on until then, so that the
+/// Stop, wait until the work has ended, release; renewals go on until then, so that the
 /// successor starts after the work has ended.
 #[test]
 fn the_lease_is_released_after_the_work_has_ended() {
@@ -220,7 +220,7 @@ fn the_lease_is_released_after_the_work_has_ended() {
     assert_eq!(story.candidacy.next_wake(), Some(BootTime(next)));
 }
 
-/// LE-35: work that does not stop is aborted; the lease is not renewed any more and not given
+/// Work that does not stop is aborted; the lease is not renewed any more and not given
 /// back early; only the end of the work frees it.
 #[test]
 fn work_that_does_not_stop_is_aborted_and_nothing_released_early() {
@@ -236,7 +236,7 @@ fn work_that_does_not_stop_is_aborted_and_nothing_released_early() {
     assert_eq!(ended, [following(LossReason::StepDownAsked), Action::Release { id: story.id }]);
 }
 
-/// LE-10, LE-35: a shutdown is bounded even if the work survives being aborted.
+/// A shutdown is bounded even if the work survives being aborted.
 #[test]
 fn a_shutdown_ends_even_if_the_work_does_not() {
     let mut story = Story::leading();
@@ -246,7 +246,7 @@ fn a_shutdown_ends_even_if_the_work_does_not() {
     assert_eq!(story.wake(), (6_500, vec![Action::Closed]), "the lease runs out by itself");
 }
 
-/// LE-10, LE-11: shutdown: stop, wait, release, close; a failed release is ignored.
+/// Shutdown: stop, wait, release, close; a failed release is ignored.
 #[test]
 fn a_shutdown_gives_the_lease_back() {
     for answer in [Event::Released, Event::ReleaseUnknown, Event::Wake] {
@@ -260,7 +260,7 @@ fn a_shutdown_gives_the_lease_back() {
     }
 }
 
-/// LE-04, LE-59: shutdown while waiting returns at once; with an ask that may be granted behind
+/// Shutdown while waiting returns at once; with an ask that may be granted behind
 /// our back, after giving that back.
 #[test]
 fn a_shutdown_without_a_lease_is_prompt() {
@@ -285,7 +285,7 @@ fn a_shutdown_without_a_lease_is_prompt() {
     assert_eq!(story.at(20, Event::Shutdown), [Action::Release { id: story.id }]);
 }
 
-/// LE-04, LE-13: "held by another" is normal: ask again after a pause, sooner if told or hinted.
+/// "held by another" is normal: ask again after a pause, sooner if told or hinted.
 #[test]
 fn a_refused_ask_is_repeated_after_a_pause() {
     let mut story = Story::new(config());
@@ -308,7 +308,7 @@ fn a_refused_ask_is_repeated_after_a_pause() {
     assert_eq!(actions, [story.acquire()], "in line again at once");
 }
 
-/// LE-39: the answer is lost: the ask is repeated under the same id, which the engine knows; an
+/// The answer is lost: the ask is repeated under the same id, which the engine knows; an
 /// answer to the first one counts no more.
 #[test]
 fn a_lost_answer_is_asked_for_again_under_the_same_id() {
@@ -326,7 +326,7 @@ fn a_lost_answer_is_asked_for_again_under_the_same_id() {
     assert_eq!(story.candidacy.trusted_until(), Some(BootTime(at + 8_000)));
 }
 
-/// LE-30, LE-39: a grant that waited in line has no trust left; it is confirmed before the work
+/// A grant that waited in line has no trust left; it is confirmed before the work
 /// starts. If even that answer is too old, others may try.
 #[test]
 fn a_grant_from_the_line_is_confirmed_first() {
@@ -349,7 +349,7 @@ fn a_grant_from_the_line_is_confirmed_first() {
     assert_eq!(late, [Action::Release { id: story.id }]);
 }
 
-/// LE-03, LE-41: work that ends at once leads back to the election, ever more slowly: 1 s doubling
+/// Work that ends at once leads back to the election, ever more slowly: 1 s doubling
 /// to 60 s. A term that lasted starts the count anew.
 #[test]
 fn work_that_ends_by_itself_backs_off() {
@@ -373,7 +373,7 @@ fn work_that_ends_by_itself_backs_off() {
     }
 }
 
-/// LE-62: what cannot work is refused before it starts.
+/// What cannot work is refused before it starts.
 #[test]
 fn a_config_that_cannot_work_is_refused() {
     for bad in [

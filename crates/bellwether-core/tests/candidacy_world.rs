@@ -1,10 +1,10 @@
 //! A small world: candidacies, the lease rules, a network that loses, delays, doubles and reorders,
 //! clocks that drift by up to 10 % each, crashes, freezes and restarts, all from one seed.
 //!
-//! 1. No two members trust the lease at once (LE-01, LE-30).
-//! 2. No two works run at once, if work stops promptly and nobody freezes (LE-34).
-//! 3. Terms only grow, and no term is led twice (LE-36).
-//! 4. Nothing is released while its work runs (LE-34).
+//! 1. No two members trust the lease at once.
+//! 2. No two works run at once, if work stops promptly and nobody freezes.
+//! 3. Terms only grow, and no term is led twice.
+//! 4. Nothing is released while its work runs.
 //! 5. When the faults end, somebody leads.
 
 use std::collections::BTreeMap;

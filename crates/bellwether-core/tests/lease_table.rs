@@ -1,5 +1,5 @@
-//! The outcome tables of requirements §1.5, written as they stand there, and what they leave open:
-//! periods of a break, terms, versions, and the leases bound to a member.
+//! The outcome of every action in every state of a lease, as Azure's documents have it in tables,
+//! and what those leave open: periods of a break, terms, versions, and the leases bound to a member.
 
 // A test fails by panicking, in its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -100,7 +100,7 @@ fn every_use_in_every_state_ends_as_the_table_says() {
     });
 }
 
-/// LE-82: the period is used only if it is shorter than what is left; no period means what is
+/// The period is used only if it is shorter than what is left; no period means what is
 /// left, or nothing if the lease is infinite; breaking again may shorten, never lengthen.
 #[test]
 fn a_break_lasts_as_long_as_it_should() {
@@ -130,7 +130,7 @@ fn a_break_lasts_as_long_as_it_should() {
     }
 }
 
-/// House §6.17: a name without history starts at Unix milliseconds, and grows from there.
+/// A name without history starts at Unix milliseconds, and grows from there.
 #[test]
 fn terms_only_grow() {
     let name = name();
@@ -149,7 +149,7 @@ fn terms_only_grow() {
     assert_eq!(grant(look(&restored, 1), B).term, Term(START.wall.0 + 1), "an old backup");
 }
 
-/// LE-39: the answer was lost, the holder asks again: same term, a full duration, nothing new to
+/// The answer was lost, the holder asks again: same term, a full duration, nothing new to
 /// see. After expiry or break the same id is a new grant.
 #[test]
 fn the_same_acquire_again_is_the_same_grant() {
@@ -181,7 +181,7 @@ fn a_version_moves_with_what_can_be_seen() {
     assert_eq!(version(look(&lease, 10).acquire(&longer, MemberSlot(1))), seen + 1);
 }
 
-/// House §6.20: asking leaves a word, once; the next grant starts without it.
+/// Asking leaves a word, once; the next grant starts without it.
 #[test]
 fn a_request_to_step_down_ends_with_the_term() {
     let lease = held(LeaseKind::Bound, TTL_MS);
@@ -194,7 +194,7 @@ fn a_request_to_step_down_ends_with_the_term() {
     assert!(!look(&asked, 20).change(A, B).unwrap().lease.step_down_asked);
 }
 
-/// LE-30, house §6.16: nobody else is granted a bound lease before 105 % of its ttl.
+/// Nobody else is granted a bound lease before 105 % of its ttl.
 #[test]
 fn a_bound_lease_is_kept_for_105_percent() {
     let lease = held(LeaseKind::Bound, TTL_MS);
@@ -209,7 +209,7 @@ fn a_bound_lease_is_kept_for_105_percent() {
     assert_eq!(look(&standing, TTL_MS).state(), LeaseState::Expired);
 }
 
-/// House §6.17: a late renewal of a bound lease is refused and needs a new term.
+/// A late renewal of a bound lease is refused and needs a new term.
 #[test]
 fn a_bound_lease_is_not_renewed_late() {
     let lease = held(LeaseKind::Bound, TTL_MS);
@@ -221,7 +221,7 @@ fn a_bound_lease_is_not_renewed_late() {
     assert!(grant(look(&lease, grace), A).term > lease.term);
 }
 
-/// House §6.18: one heartbeat renews all leases of its member without touching a record; it never
+/// One heartbeat renews all leases of its member without touching a record; it never
 /// shortens one, and it does not keep a lease that stands by itself or is being broken.
 #[test]
 fn a_heartbeat_keeps_a_bound_lease() {
@@ -243,7 +243,7 @@ fn a_heartbeat_keeps_a_bound_lease() {
     assert_eq!(look(&changed, 112_999).state(), LeaseState::Leased, "a change keeps its time");
 }
 
-/// LE-42: a record keeps the last name; nobody is shown as holder when nobody holds it.
+/// A record keeps the last name; nobody is shown as holder when nobody holds it.
 #[test]
 fn a_holder_is_shown_only_while_it_holds() {
     let lease = held(LeaseKind::Standing, TTL_MS);

@@ -1,4 +1,4 @@
-//! What the ledger promises, told as stories. Numbers cite the requirement or invariant they
+//! What the ledger promises, told as stories. Numbers cite the invariant they
 //! prove.
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test is a test")]

@@ -1,11 +1,13 @@
 //! A message in a receiver's hands, and the ways to settle it.
 
+use std::collections::BTreeMap;
 use std::ops::Deref;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bellwether_core::command::{Command, Disposition, NewContent, Settlement};
 use bellwether_core::message::{MessageView, Reason, State};
-use bellwether_core::name::{LockToken, SequenceNumber};
+use bellwether_core::name::{LockToken, QueueName, SequenceNumber};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::{BootTime, Now, WallTime};
 use bytes::Bytes;
@@ -14,6 +16,13 @@ use crate::error::Error;
 use crate::handle::unreachable_outcome;
 use crate::message::{self, Message, Overlay, Value};
 use crate::queue::{Queue, ms};
+
+/// A message that cannot be read in so many deliveries is set aside.
+const UNREADABLE_DELIVERIES: u32 = 3;
+/// So many are counted at the same time; beyond, the counts begin anew.
+const UNREADABLE_MESSAGES_MAX: usize = 10_000;
+/// How long it waits from one to the next.
+const UNREADABLE_DELAY_MS: u64 = 1_000;
 
 /// A message as the store shows it: what was sent, and what became of it.
 #[derive(Clone, Debug)]
@@ -129,6 +138,32 @@ impl Received {
     }
 }
 
+/// How often messages could not be read. Not how often they were delivered: one that failed for
+/// other reasons before has as many tries as any other. Not written down either: a new life of the
+/// process is a reason to try anew.
+#[derive(Debug, Default)]
+pub(crate) struct Unreadable {
+    times: Mutex<BTreeMap<(QueueName, SequenceNumber), u32>>,
+}
+
+impl Unreadable {
+    /// Counts once more; the last time, and is then forgotten.
+    fn count(&self, queue: &QueueName, sequence: SequenceNumber) -> u32 {
+        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        if times.len() >= UNREADABLE_MESSAGES_MAX {
+            times.clear();
+        }
+        let key = (queue.clone(), sequence);
+        let count = times.get(&key).map_or(1, |count| count + 1);
+        if count < UNREADABLE_DELIVERIES {
+            times.insert(key, count);
+        } else {
+            times.remove(&key);
+        }
+        count
+    }
+}
+
 /// One delivery: a message locked for its receiver until it is settled or the lock runs out.
 ///
 /// Every settling method takes the delivery: it is settled once. A delivery that is dropped
@@ -155,7 +190,8 @@ impl Deref for Delivery {
 }
 
 impl Delivery {
-    /// `None` for a message that cannot be read: it is set aside where its bytes are kept.
+    /// `None` for a message that cannot be read: it is tried again later, or set aside where its
+    /// bytes are kept.
     pub(crate) fn new(queue: Queue, now: Now, received: Received) -> Option<Self> {
         let token = received.0.view.token()?;
         let State::Locked(lock) = received.0.view.message.standing.state else { return None };
@@ -175,11 +211,18 @@ impl Delivery {
         None
     }
 
-    /// Damage must not stop a queue: the message becomes a dead letter that says what is wrong
-    /// with it, or waits in the dead letters as it is.
+    /// A disk may be well again in a moment, so the message first comes back a little later; that
+    /// alone must not fill the dead letters. But damage must not stop a queue: what stays
+    /// unreadable becomes a dead letter that says what is wrong with it. A dead letter waits as it
+    /// is.
     fn set_aside(mut self, what: String) {
         self.if_dropped = None;
         if self.queue.is_dead_letters() {
+            return;
+        }
+        let times = self.queue.inner.unreadable.count(self.queue.name(), self.sequence());
+        if times < UNREADABLE_DELIVERIES {
+            self.if_dropped = Some(Disposition::Abandon { delay_ms: Some(UNREADABLE_DELAY_MS) });
             return;
         }
         let (from, token) = (self.queue.path.clone(), self.token);

@@ -49,7 +49,7 @@ const TTL: Duration = Duration::from_secs(10);
 const WAIT: Duration = Duration::from_secs(30);
 /// Pause after a refusal that says nothing better.
 const RETRY: Duration = Duration::from_secs(2);
-/// What LE-35 suggests.
+/// Time for the work to end by itself: as long as orchestrators leave a process that they stop.
 const GRACE: Duration = Duration::from_secs(30);
 
 type OnFailure = Arc<dyn Fn(Term, &str) + Send + Sync>;

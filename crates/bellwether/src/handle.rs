@@ -46,6 +46,7 @@ pub(crate) struct Inner {
     pub(crate) member: MemberSlot,
     pub(crate) member_id: MemberId,
     pub(crate) presence: crate::presence::Presence,
+    pub(crate) unreadable: crate::delivery::Unreadable,
 }
 
 impl Bellwether {
@@ -74,8 +75,9 @@ impl Bellwether {
         };
         let reply = engine.submit(call(MemberSlot(0), command, Vec::new())).await?;
         let Outcome::Joined(member) = reply.outcome else { unreachable_outcome(&reply.outcome) };
-        let presence = crate::presence::Presence::default();
-        Ok(Self { inner: Arc::new(Inner { engine, clock, member, member_id, presence }) })
+        let (presence, unreadable) = Default::default();
+        let inner = Inner { engine, clock, member, member_id, presence, unreadable };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// A second member in the same store, with leases of its own: for tests and for programs
@@ -159,6 +161,11 @@ impl Inner {
         contents: Vec<Bytes>,
     ) -> Result<Reply, Error> {
         self.engine.submit(call(self.member, command, contents)).await
+    }
+
+    /// Asks for what stands even if the caller leaves before the answer.
+    pub(crate) async fn ask_for_good(&self, command: Command) -> Result<Reply, Error> {
+        self.engine.submit_for_good(call(self.member, command, Vec::new())).await
     }
 
     /// Asks without waiting for the answer, from where nothing can be awaited.

@@ -13,6 +13,7 @@ use bellwether_core::name::{LeaseId, LeaseName, Term};
 use bellwether_core::outcome::{LeaseInfo, Outcome};
 use bellwether_core::time::BootTime;
 
+use crate::engine::Reply;
 use crate::error::Error;
 use crate::handle::{Inner, unreachable_outcome};
 use crate::queue::ms;
@@ -106,33 +107,43 @@ impl Lease {
 
     /// Takes it under a new id. Dropping the future withdraws, or gives it back.
     pub async fn acquire(&self, ttl: impl Into<Ttl>) -> Result<Grant, Error> {
-        self.acquire_as(LeaseId(crate::chance::random_u128()), ttl).await
+        let id = LeaseId(crate::chance::random_u128());
+        self.grant(id, true, self.inner.ask(self.ask(id, ttl.into()))).await
     }
 
     /// Takes it under a chosen id. The same id again, after an answer that was lost, is the same
     /// grant again with a new duration.
+    ///
+    /// Dropping the future withdraws from the line. It gives nothing back, for the lease may have
+    /// been held under this id before: ask again under the id, or release it.
     pub async fn acquire_as(&self, id: LeaseId, ttl: impl Into<Ttl>) -> Result<Grant, Error> {
-        let command = Command::Acquire(Acquire {
+        let asked = self.inner.ask_for_good(self.ask(id, ttl.into()));
+        self.grant(id, true, asked).await
+    }
+
+    fn ask(&self, id: LeaseId, ttl: Ttl) -> Command {
+        Command::Acquire(Acquire {
             lease: self.name.clone(),
             id,
             kind: LeaseKind::Standing,
-            ttl_ms: ttl.into().ms(),
+            ttl_ms: ttl.ms(),
             metadata: self.metadata.clone(),
             wait_ms: ms(self.wait),
             priority: 0,
-        });
-        self.grant(id, command).await
+        })
     }
 
     /// Starts its time anew; its duration stays. Succeeds after its end too, under the same term,
     /// if nobody touched it since.
     pub async fn renew(&self, id: LeaseId) -> Result<Grant, Error> {
-        self.grant(id, Command::RenewLease { lease: self.name.clone(), id }).await
+        let command = Command::RenewLease { lease: self.name.clone(), id };
+        self.grant(id, true, self.inner.ask(command)).await
     }
 
     /// Gives it another id and a new term; neither its duration nor its time changes.
     pub async fn change(&self, id: LeaseId, to: LeaseId) -> Result<Grant, Error> {
-        self.grant(to, Command::ChangeLease { lease: self.name.clone(), id, to }).await
+        let command = Command::ChangeLease { lease: self.name.clone(), id, to };
+        self.grant(to, false, self.inner.ask(command)).await
     }
 
     /// Gives it back.
@@ -174,10 +185,15 @@ impl Lease {
         self.inner.clock.now().boot < grant.trusted_until
     }
 
-    async fn grant(&self, id: LeaseId, command: Command) -> Result<Grant, Error> {
-        let earns_trust = !matches!(command, Command::ChangeLease { .. });
+    /// The answer to what is asked here, by the first poll, and not before.
+    async fn grant(
+        &self,
+        id: LeaseId,
+        earns_trust: bool,
+        asked: impl Future<Output = Result<Reply, Error>>,
+    ) -> Result<Grant, Error> {
         let sent_at = self.inner.clock.now().boot;
-        let (term, ttl_ms) = match self.inner.ask(command).await?.outcome {
+        let (term, ttl_ms) = match asked.await?.outcome {
             Outcome::Granted { term, ttl_ms } => (term, ttl_ms),
             other => unreachable_outcome(&other),
         };
@@ -189,5 +205,57 @@ impl Lease {
         };
         let trusted_until = sent_at.plus_ms(if earns_trust { trust_ms } else { 0 });
         Ok(Grant { id, term, ttl, trusted_until })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handle::Bellwether;
+    use bellwether_core::outcome::LeaseState;
+
+    /// Asks and goes away before, or just when, the answer comes.
+    async fn ask_and_drop(ask: impl Future, wait_for_answer: bool) {
+        let mut ask = std::pin::pin!(ask);
+        std::future::poll_fn(|cx| {
+            let _ = ask.as_mut().poll(cx);
+            std::task::Poll::Ready(())
+        })
+        .await;
+        if wait_for_answer {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn state(bellwether: &Bellwether, lease: &Lease) -> LeaseState {
+        // What the drop left behind for the store to do comes before this.
+        bellwether.queues().await.unwrap();
+        lease.info().await.unwrap().unwrap().state
+    }
+
+    #[tokio::test]
+    async fn asking_again_under_an_id_and_leaving_does_not_give_up_what_is_held() {
+        let bellwether = Bellwether::open("memory:").await.unwrap();
+        let lease = bellwether.lease("migration").unwrap();
+        let (id, ttl) = (LeaseId(7), Duration::from_secs(30));
+        let grant = lease.acquire_as(id, ttl).await.unwrap();
+        for wait_for_answer in [false, true] {
+            ask_and_drop(lease.acquire_as(id, ttl), wait_for_answer).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            assert_eq!(state(&bellwether, &lease).await, LeaseState::Leased);
+        }
+        assert!(lease.is_trusted(&grant), "and its holder believes so");
+        lease.release(id).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_grant_under_an_id_that_nobody_knows_is_given_back() {
+        let bellwether = Bellwether::open("memory:").await.unwrap();
+        let lease = bellwether.lease("migration").unwrap();
+        for wait_for_answer in [false, true] {
+            ask_and_drop(lease.acquire(Ttl::Infinite), wait_for_answer).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            assert_eq!(state(&bellwether, &lease).await, LeaseState::Available);
+        }
     }
 }

@@ -9,7 +9,7 @@
 //! 1. A heartbeat serves only those who asked before it was sent: trust counts from the ask, and
 //!    must never begin after the heartbeat that earned it.
 //! 2. What a candidacy no longer holds leaves the set at once and runs out by itself; the other
-//!    leases of this member are not touched by that (house §6.18).
+//!    leases of this member are not touched by that.
 //! 3. Nothing is known unless the engine said so: a heartbeat without an answer is *unknown*, and
 //!    only an answer can say *lost*.
 
@@ -219,7 +219,7 @@ impl Presence {
                 (_, Some(holding)) if holding.lost => Renewal::Lost,
                 (Ok(_), Some(_)) if round.set.contains(&ask.key) => Renewal::Renewed,
                 (Err(Error::Closed), _) => Renewal::Closed,
-                // Any other refusal speaks of the store's state, not of the lease (LE-33).
+                // Any other refusal speaks of the store's state, not of the lease.
                 _ => Renewal::Unknown,
             };
             (ask.answer, renewal)

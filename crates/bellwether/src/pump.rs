@@ -94,7 +94,7 @@ impl Pump {
         Self { queue, config, lock: None, on_error: None, control: Arc::default() }
     }
 
-    /// So many handlers at once, at least one; one if not said (CC-91).
+    /// So many handlers at once, at least one; one if not said.
     #[must_use]
     pub fn concurrency(mut self, handlers: u32) -> Self {
         self.config.concurrency = handlers;
@@ -102,7 +102,7 @@ impl Pump {
     }
 
     /// So many messages may wait, locked, for a handler; none if not said. It saves a round trip
-    /// where handlers are quick, and keeps messages from others where they are slow (CC-74).
+    /// where handlers are quick, and keeps messages from others where they are slow.
     #[must_use]
     pub fn prefetch(mut self, messages: u32) -> Self {
         self.config.prefetch = messages;
@@ -117,7 +117,7 @@ impl Pump {
     }
 
     /// Keeps the lock of a running handler for so long; five minutes if not said. A handler that
-    /// hangs longer loses its message to others (CC-93).
+    /// hangs longer loses its message to others.
     #[must_use]
     pub fn renew_max(mut self, renew_max: Duration) -> Self {
         self.config.renew_max_ms = ms(renew_max);
@@ -125,7 +125,7 @@ impl Pump {
     }
 
     /// How long a failed message stays away; one second, then twice as long each time, if not
-    /// said (CC-99).
+    /// said.
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.config.retry = retry;
@@ -133,7 +133,7 @@ impl Pump {
     }
 
     /// How long running handlers may go on after a stop before they are told to end; thirty
-    /// seconds if not said (CC-97).
+    /// seconds if not said.
     #[must_use]
     pub fn stop_grace(mut self, grace: Duration) -> Self {
         self.config.stop_grace_ms = ms(grace);
@@ -141,7 +141,7 @@ impl Pump {
     }
 
     /// Whom to tell what goes wrong. It is called from the pump's own loop, so it should be quick;
-    /// if it panics that is ignored (CC-95).
+    /// if it panics that is ignored.
     #[must_use]
     pub fn on_error(mut self, on_error: impl Fn(&PumpError) + Send + Sync + 'static) -> Self {
         self.on_error = Some(Arc::new(on_error));

@@ -93,7 +93,7 @@ fn told(pump: Pump) -> (Pump, Told) {
 }
 
 #[tokio::test]
-async fn cc_91_no_more_handlers_than_allowed_and_nothing_is_locked_for_a_busy_one() {
+async fn no_more_handlers_than_allowed_and_nothing_is_locked_for_a_busy_one() {
     let World { queue, .. } = world().await;
     queue.send_batch((0..100).map(|i| i.to_string())).await.unwrap();
     let shared = Arc::new((Semaphore::new(0), AtomicUsize::new(0), AtomicUsize::new(0)));
@@ -115,7 +115,7 @@ async fn cc_91_no_more_handlers_than_allowed_and_nothing_is_locked_for_a_busy_on
 }
 
 #[tokio::test]
-async fn cc_52_every_verdict_has_its_end() {
+async fn every_verdict_has_its_end() {
     let World { clock, queue, .. } = world().await;
     let words = ["complete", "retry", "later", "bad", "defer", "release", "fail"];
     queue.send_batch(words).await.unwrap();
@@ -172,7 +172,7 @@ async fn a_panic_is_one_messages_failure_and_the_others_go_on() {
 }
 
 #[tokio::test]
-async fn cc_93_the_lock_of_a_long_handler_is_kept() {
+async fn the_lock_of_a_long_handler_is_kept() {
     let World { clock, queue, .. } = world().await;
     queue.send("slow").await.unwrap();
     let gate = gate();
@@ -190,7 +190,7 @@ async fn cc_93_the_lock_of_a_long_handler_is_kept() {
 }
 
 #[tokio::test]
-async fn cc_55_a_lost_lock_fires_the_token_and_settles_nothing() {
+async fn a_lost_lock_fires_the_token_and_settles_nothing() {
     let World { clock, queue, .. } = world().await;
     queue.send("slow").await.unwrap();
     let gate = gate();
@@ -219,7 +219,7 @@ async fn cc_55_a_lost_lock_fires_the_token_and_settles_nothing() {
 }
 
 #[tokio::test]
-async fn cc_96_a_paused_pump_holds_nothing_and_goes_on_when_resumed() {
+async fn a_paused_pump_holds_nothing_and_goes_on_when_resumed() {
     let World { clock, queue, .. } = world().await;
     let pump = queue.pump().prefetch(10);
     let handle = pump.handle();
@@ -250,7 +250,7 @@ async fn cc_96_a_paused_pump_holds_nothing_and_goes_on_when_resumed() {
 }
 
 #[tokio::test]
-async fn cc_94_cc_97_a_stop_lets_handlers_end_and_settles_them() {
+async fn a_stop_lets_handlers_end_and_settles_them() {
     let World { queue, .. } = world().await;
     queue.send_batch((0..20).map(|i| i.to_string())).await.unwrap();
     let gate = gate();
@@ -268,7 +268,7 @@ async fn cc_94_cc_97_a_stop_lets_handlers_end_and_settles_them() {
 }
 
 #[tokio::test]
-async fn cc_97_when_the_grace_is_over_handlers_are_told_and_the_rest_is_given_back() {
+async fn when_the_grace_is_over_handlers_are_told_and_the_rest_is_given_back() {
     let World { clock, queue, .. } = world().await;
     queue.send("slow").await.unwrap();
     let pump = queue.pump().stop_grace(Duration::from_secs(3));
@@ -287,7 +287,7 @@ async fn cc_97_when_the_grace_is_over_handlers_are_told_and_the_rest_is_given_ba
 }
 
 #[tokio::test]
-async fn cc_74_what_was_prefetched_is_given_back_uncounted_at_a_stop() {
+async fn what_was_prefetched_is_given_back_uncounted_at_a_stop() {
     let World { queue, .. } = world().await;
     queue.send_batch((0..6).map(|i| i.to_string())).await.unwrap();
     let gate = gate();
@@ -327,7 +327,7 @@ async fn several_pumps_compete_and_every_message_is_handled_once() {
 }
 
 #[tokio::test]
-async fn cc_95_the_error_callback_hears_the_source_and_may_panic() {
+async fn the_error_callback_hears_the_source_and_may_panic() {
     let World { clock, bw, queue } = world().await;
     queue.send("fail").await.unwrap();
     let told = Arc::new(Mutex::new(Vec::new()));
@@ -356,7 +356,7 @@ async fn cc_95_the_error_callback_hears_the_source_and_may_panic() {
 }
 
 #[tokio::test]
-async fn cc_92_a_handler_that_settles_by_itself_is_not_settled_again() {
+async fn a_handler_that_settles_by_itself_is_not_settled_again() {
     let World { queue, .. } = world().await;
     queue.send_batch(["well", "badly"]).await.unwrap();
     let (pump, told) = told(queue.pump());

@@ -133,7 +133,7 @@ impl Candidacy {
     }
 
     /// A grant that waited in line may reach us with its trust used up. Asking again under the
-    /// same id confirms it, with a later send time and the same term (LE-39).
+    /// same id confirms it, with a later send time and the same term.
     fn take_grant(&mut self, now: BootTime, sent_at: BootTime, confirming: bool, term: Term) {
         let trusted_until = self.trust(sent_at, now);
         if now.plus_ms(self.config.renew_ms()) <= trusted_until {
@@ -228,7 +228,7 @@ impl Candidacy {
     }
 
     fn release(&mut self, now: BootTime, reason: LossReason) {
-        // An answer that never comes must not hold us up: the lease runs out by itself (LE-11).
+        // An answer that never comes must not hold us up: the lease runs out by itself.
         let until = now.plus_ms(self.config.ttl_ms);
         self.state = State::Releasing { until, reason };
         self.actions.push(Action::Release { id: self.id });

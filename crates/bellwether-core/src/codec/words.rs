@@ -32,6 +32,7 @@ const WORDS: &[&str] = &[
     "durability",
     // What a request names.
     "messages",
+    "contents",
     "disposition",
     "wait_ms",
     "stop_ms",

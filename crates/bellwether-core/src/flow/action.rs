@@ -45,7 +45,7 @@ pub enum Action {
         /// How it ends.
         disposition: Disposition,
     },
-    /// Tell the user's error callback (CC-95). The shell knows the queue, and the words if any.
+    /// Tell the user's error callback. The shell knows the queue, and the words if any.
     Report {
         /// What went wrong.
         source: Source,
@@ -61,9 +61,9 @@ pub enum Action {
 /// Why a handler is told to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Its lock is lost: its result will be dropped (CC-55).
+    /// Its lock is lost: its result will be dropped.
     LockLost,
-    /// The pump stops and the time to end in peace is over (CC-97).
+    /// The pump stops and the time to end in peace is over.
     GraceOver,
 }
 

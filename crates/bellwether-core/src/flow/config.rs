@@ -6,23 +6,23 @@ use crate::name::LockToken;
 /// How a pump behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowConfig {
-    /// Handlers at once (CC-91).
+    /// Handlers at once.
     pub concurrency: u32,
     /// Messages that may wait, locked, for a handler. With none a message is only taken for a free
-    /// handler (CC-74).
+    /// handler.
     pub prefetch: u32,
     /// Messages asked for at once.
     pub receive_max: u32,
     /// How long a receive waits for its first message.
     pub wait_ms: u64,
     /// How long the lock of a running handler, or of a waiting message, is kept by renewals; zero
-    /// for never (CC-93).
+    /// for never.
     pub renew_max_ms: u64,
-    /// A handler that ends well completes its message (CC-92).
+    /// A handler that ends well completes its message.
     pub auto_settle: bool,
     /// How long a failed message stays away.
     pub retry: Retry,
-    /// How long running handlers may go on after a stop before they are told to end (CC-97).
+    /// How long running handlers may go on after a stop before they are told to end.
     pub stop_grace_ms: u64,
     /// Chance: what spreads delays, different for every pump.
     pub seed: u64,
@@ -45,7 +45,7 @@ impl Default for FlowConfig {
 }
 
 /// How long a failed message stays away: growing with its delivery count, because a bare abandon
-/// burns all tries in the first second of an outage (CC-99).
+/// burns all tries in the first second of an outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
     /// After the first delivery; zero for at once, always.

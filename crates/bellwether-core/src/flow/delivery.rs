@@ -20,7 +20,7 @@ use crate::time::BootTime;
 
 /// How much of a lock is trusted; as for a lease.
 const TRUST_PERCENT: u64 = 80;
-/// With less than this left a lock is renewed at once (CC-93).
+/// With less than this left a lock is renewed at once.
 const RENEW_AT_ONCE_MS: u64 = 400;
 /// Shortest pause before a failed renewal or settlement is tried again.
 const AGAIN_MS_MIN: u64 = 50;

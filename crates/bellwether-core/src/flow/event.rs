@@ -7,11 +7,11 @@ use crate::name::LockToken;
 pub enum Event {
     /// The pump begins.
     Start,
-    /// Stop taking messages; what runs goes on (CC-96).
+    /// Stop taking messages; what runs goes on.
     Pause,
     /// Take messages again.
     Resume,
-    /// Stop taking, let what runs end, settle it (CC-97).
+    /// Stop taking, let what runs end, settle it.
     Stop,
     /// Time has passed. May come early, late, doubled or for nothing.
     Wake,
@@ -88,7 +88,7 @@ pub struct Arrival {
 /// What a handler says of its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The work is done. Without `auto_settle` this settles nothing: the handler had to (CC-92).
+    /// The work is done. Without `auto_settle` this settles nothing: the handler had to.
     Complete,
     /// Not now.
     Retry {

@@ -85,7 +85,7 @@ impl Ledger {
     ///
     /// A grant is not kept: a holder trusts it from when it asked, so whoever asks again must
     /// hear whether it holds the lease now; the id it proposes makes asking twice harmless
-    /// (LE-39, E4). What was received and deleted is not there to be handed out again (CC-50).
+    /// (E4). What was received and deleted is not there to be handed out again.
     pub(super) fn worth_keeping(
         &self,
         command: &Command,

@@ -230,7 +230,7 @@ impl Ledger {
         let held = self.held_by(now, slot);
         // First it is gone, then its leases are free: it must not be granted one it waited for.
         self.end_presence(now, slot, fx);
-        // A goodbye is the holder's own word: its leases are free at once (house §6.19).
+        // A goodbye is the holder's own word: its leases are free at once.
         for (lease, id) in held {
             // Held a moment ago, by this member: a refusal could only say that it is free already.
             let _ = self.release_lease(now, &lease, id, None, fx);

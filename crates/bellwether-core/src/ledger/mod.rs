@@ -169,6 +169,16 @@ impl Ledger {
         self.frame = frame;
     }
 
+    /// What was decided for frame `from` did not fit and is written in frames up to `to`: it is
+    /// visible when that one is durable.
+    pub fn put_off(&mut self, from: u64, to: u64) {
+        if self.written == from {
+            self.written = to;
+        }
+        let fresh = self.fresh.iter_mut().rev().map(|(frame, _)| frame);
+        fresh.take_while(|frame| **frame == from).for_each(|frame| *frame = to);
+    }
+
     /// Tells the rules whether the journal has room for more messages.
     pub fn set_disk_full(&mut self, full: bool) {
         self.disk_full = full;

@@ -68,7 +68,7 @@ impl Ledger {
         Ok(Outcome::Queue(Box::new(self.queues[&id].info())))
     }
 
-    /// CC-31: a target must exist and is not the queue itself.
+    /// A target must exist and is not the queue itself.
     fn check_forwarding(&self, name: &QueueName, settings: &QueueSettings) -> Result<(), Refusal> {
         let targets = [
             ("forward_to", &settings.forward_to),
@@ -167,7 +167,7 @@ impl Ledger {
         )
     }
 
-    /// A queue was used: it is not idle (CC-32).
+    /// A queue was used: it is not idle.
     pub(super) fn touch_queue(&mut self, now: Now, id: QueueId) {
         if let Some(queue) = self.queues.get_mut(&id) {
             queue.used_at = now.boot;
@@ -215,10 +215,28 @@ impl Ledger {
         let before = queue.seen.len();
         queue.seen.forget(now.wall, window, limits::TICK_WORK_MAX);
         self.seen -= (before - queue.seen.len()) as u64;
-        if let Some((_, at, _)) = queue.seen.from(0).next() {
-            // At most once a second: an id is forgotten a little late, never early.
-            let again = at.plus_ms(window).max(now.wall.plus_ms(1000));
-            self.wall_timers.insert((again, Timer::Seen(id)));
+        let due = queue.seen.oldest().map(|at| at.plus_ms(window));
+        // At most once a second: an id is forgotten a little late, never early. But what this step
+        // has left undone is done next, so that ids are forgotten as fast as they come.
+        let pause_ms = if due.is_some_and(|due| due <= now.wall) { 1 } else { 1000 };
+        self.arm_seen_at(id, due.map(|due| due.max(now.wall.plus_ms(pause_ms))));
+    }
+
+    /// Sets the timer to when the oldest id leaves the window.
+    pub(super) fn arm_seen(&mut self, id: QueueId) {
+        let Some(queue) = self.queues.get(&id).filter(|_| self.live) else { return };
+        let window = queue.settings.duplicate_window_ms;
+        let due = queue.seen.oldest().zip(window).map(|(at, window)| at.plus_ms(window));
+        self.arm_seen_at(id, due);
+    }
+
+    fn arm_seen_at(&mut self, id: QueueId, at: Option<WallTime>) {
+        let Some(queue) = self.queues.get_mut(&id) else { return };
+        if let Some(old) = std::mem::replace(&mut queue.seen_armed, at) {
+            self.wall_timers.remove(&(old, Timer::Seen(id)));
+        }
+        if let Some(at) = at {
+            self.wall_timers.insert((at, Timer::Seen(id)));
         }
     }
 

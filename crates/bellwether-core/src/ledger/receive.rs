@@ -291,7 +291,7 @@ impl Ledger {
         Ok(Outcome::Peeked(views))
     }
 
-    /// A message's time ran out: it becomes a dead letter or is dropped (CC-28, CC-58).
+    /// A message's time ran out: it becomes a dead letter or is dropped.
     pub(super) fn expire(&mut self, now: Now, at: At, fx: &mut Effects) {
         let Some(message) = self.message(at).copied() else { return };
         debug_assert!(message.expires_at != WallTime::NEVER);

@@ -200,7 +200,7 @@ impl Ledger {
         Ok(Outcome::Count(count))
     }
 
-    /// Moves a ready message on, as far as forwarding goes (CC-72). What cannot move on becomes a
+    /// Moves a ready message on, as far as forwarding goes. What cannot move on becomes a
     /// dead letter where it stopped.
     pub(super) fn forward(&mut self, now: Now, from: At, fx: &mut Effects) {
         let mut at = from;
@@ -314,7 +314,7 @@ impl Ledger {
                 },
                 fx,
             );
-            // A dead letter has no time-to-live of its own any more (CC-80): the one that expired
+            // A dead letter has no time-to-live of its own any more: the one that expired
             // must not expire again where it goes.
             let how = Move {
                 why: Departure::Forwarded,
@@ -332,7 +332,7 @@ impl Ledger {
         self.emit(now, Change::Gone { at, why: Departure::DeadLettered }, fx);
     }
 
-    /// Dead letters are sent again (CC-83).
+    /// Dead letters are sent again.
     pub(super) fn redrive(
         &mut self,
         now: Now,

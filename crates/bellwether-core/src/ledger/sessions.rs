@@ -162,7 +162,7 @@ impl Ledger {
         Ok(Outcome::Done)
     }
 
-    /// A session's hold ran out: what was handed out under it counts as crashed (CC-64).
+    /// A session's hold ran out: what was handed out under it counts as crashed.
     pub(super) fn hold_fired(&mut self, now: Now, id: QueueId, lane: LaneId, fx: &mut Effects) {
         let over = self
             .queues

@@ -33,6 +33,8 @@ impl Ledger {
                 self.names.insert(name.clone(), *id);
                 if let Some(queue) = self.queues.get_mut(id) {
                     queue.settings.clone_from(settings);
+                    // Its window may be another one.
+                    self.arm_seen(*id);
                 } else {
                     let queue =
                         Queue::new(*id, name.clone(), (**settings).clone(), *created_at, now.boot);
@@ -71,8 +73,9 @@ impl Ledger {
                     let before = queue.seen.len();
                     queue.seen.insert(*id_hash, *at);
                     self.seen += (queue.seen.len() - before) as u64;
-                    if self.live && before == 0 {
-                        self.arm_seen(*at, change);
+                    let id = queue.id;
+                    if before == 0 {
+                        self.arm_seen(id);
                     }
                 }
             }
@@ -89,13 +92,6 @@ impl Ledger {
                 }
             }
             Change::Lease { name, lease } => self.set_lease(name, lease),
-        }
-    }
-
-    fn arm_seen(&mut self, at: WallTime, change: &Change) {
-        let Change::Seen { queue, .. } = change else { return };
-        if let Some(window) = self.queues.get(queue).and_then(|q| q.settings.duplicate_window_ms) {
-            self.wall_timers.insert((at.plus_ms(window), Timer::Seen(*queue)));
         }
     }
 

@@ -53,7 +53,7 @@ impl Default for SnapshotCursor {
 
 impl Ledger {
     /// Ends the replay and begins a new life: derives what is not journaled, and gives everybody
-    /// who held something a full duration from now (house §6.21).
+    /// who held something a full duration from now.
     pub fn start(&mut self, now: Now, fx: &mut Effects) {
         assert!(!self.live, "a ledger starts once");
         self.live = true;
@@ -116,10 +116,7 @@ impl Ledger {
         if queue.settings.forward_to.is_some() {
             self.forwarding.insert(id);
         }
-        let oldest = queue.seen.from(0).next().map(|(_, at, _)| at);
-        if let (Some(at), Some(window)) = (oldest, queue.settings.duplicate_window_ms) {
-            self.wall_timers.insert((at.plus_ms(window), Timer::Seen(id)));
-        }
+        self.arm_seen(id);
         self.arm_queue(now, id);
     }
 

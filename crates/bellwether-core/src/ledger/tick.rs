@@ -58,7 +58,7 @@ impl Ledger {
         }
     }
 
-    /// A scheduled message becomes active under a new number (CC-20); a delayed one returns to
+    /// A scheduled message becomes active under a new number; a delayed one returns to
     /// its place.
     fn due_fired(&mut self, now: Now, at: At, fx: &mut Effects) {
         let Some(message) = self.message(at).copied() else { return };
@@ -75,7 +75,7 @@ impl Ledger {
                     fx,
                 );
                 self.emit(now, Change::Gone { at, why: Departure::Moved }, fx);
-                // It is appended as new, and that is use (CC-32).
+                // It is appended as new, and that is use.
                 self.touch_queue(now, at.queue);
                 self.forward(now, active, fx);
             }

@@ -2,6 +2,9 @@
 //!
 //! Never change a line of bytes here: it is in somebody's journal. What is new gets a new line.
 
+#[path = "golden/answers.rs"]
+mod answers;
+
 use super::random::Random;
 use super::{Coded, WRITTEN_AT, assert_same, bytes_of};
 use bellwether_core::change::{self, Change, Departure, KeptOutcome};
@@ -52,6 +55,17 @@ const STANDING: Standing = Standing {
     overlay: ContentId(1001),
 };
 
+const TOTALS: Totals = Totals {
+    sent: 1,
+    duplicates: 2,
+    completed: 3,
+    expired: 4,
+    purged: 5,
+    cancelled: 6,
+    forwarded: 7,
+    dead_lettered: 8,
+};
+
 fn queue_name() -> QueueName {
     QueueName::new("Orders").unwrap()
 }
@@ -73,6 +87,10 @@ fn standing(state: State) -> Change {
     Change::Standing { at: AT, standing: Standing { state, ..STANDING } }
 }
 
+fn reasoned(reason: Reason) -> Change {
+    Change::Standing { at: AT, standing: Standing { reason, ..STANDING } }
+}
+
 fn kept(outcome: KeptOutcome) -> Change {
     Change::Kept {
         member: MemberSlot(2),
@@ -86,11 +104,11 @@ fn plain(outcome: Outcome) -> Change {
     kept(KeptOutcome::Plain(outcome))
 }
 
-fn held(hold: lease::Hold) -> Change {
+fn held(kind: LeaseKind, hold: lease::Hold) -> Change {
     let lease = Lease {
         term: Term(12),
         hold,
-        kind: LeaseKind::Bound,
+        kind,
         ttl_ms: 15_000,
         member: MemberSlot(2),
         metadata: "host a".into(),
@@ -123,6 +141,10 @@ fn variant_of(change: &Change) -> usize {
     }
 }
 
+fn status(status: Status) -> QueueSettings {
+    QueueSettings { status, ..QueueSettings::default() }
+}
+
 fn queues() -> Vec<(Change, &'static str)> {
     let rich = QueueSettings {
         ttl_ms: Some(3_600_000),
@@ -136,16 +158,6 @@ fn queues() -> Vec<(Change, &'static str)> {
         durability: Durability::Relaxed,
         ..QueueSettings::default()
     };
-    let totals = Totals {
-        sent: 1,
-        duplicates: 2,
-        completed: 3,
-        expired: 4,
-        purged: 5,
-        cancelled: 6,
-        forwarded: 7,
-        dead_lettered: 8,
-    };
     vec![
         (Change::Opened { incarnation: Incarnation(3) }, "0103"),
         (
@@ -156,9 +168,17 @@ fn queues() -> Vec<(Change, &'static str)> {
             queue(rich),
             "0207064f7264657273e0d4030a0180dddb010101c0cf240101016201016301e0a7120280808080c00280808004028095a4c6b733",
         ),
+        (
+            queue(status(Status::ReceiveDisabled)),
+            "0207064f7264657273e0d4030a000000000000000380808080c00280808004018095a4c6b733",
+        ),
+        (
+            queue(status(Status::Disabled)),
+            "0207064f7264657273e0d4030a000000000000000480808080c00280808004018095a4c6b733",
+        ),
         (Change::QueueGone { id: QueueId(7) }, "0307"),
         (
-            Change::QueueTotals { id: QueueId(7), as_of: 99, next: AT.sequence, totals },
+            Change::QueueTotals { id: QueueId(7), as_of: 99, next: AT.sequence, totals: TOTALS },
             "040763ac020102030405060708",
         ),
     ]
@@ -194,6 +214,12 @@ fn messages() -> Vec<(Change, &'static str)> {
         (standing(State::Delayed { due: TEN }), "080701ac020380f2ffc7b73305040103020406e907"),
         (standing(State::Locked(LOCK)), "080701ac0204e0d40302030105040103020406e907"),
         (standing(State::Deferred), "080701ac020505040103020406e907"),
+        (reasoned(Reason::None), "080701ac020105040103020106e907"),
+        (reasoned(Reason::Application), "080701ac020105040103020206e907"),
+        (reasoned(Reason::MaxDeliveryCountExceeded), "080701ac020105040103020306e907"),
+        (reasoned(Reason::MaxTransferHopCountExceeded), "080701ac020105040103020506e907"),
+        (reasoned(Reason::ForwardTargetUnavailable), "080701ac020105040103020606e907"),
+        (reasoned(Reason::SessionIdIsNull), "080701ac020105040103020706e907"),
         (Change::Gone { at: AT, why: Departure::Completed }, "090701ac0201"),
         (Change::Gone { at: DEAD_AT, why: Departure::Expired }, "090702ac0202"),
         (Change::Gone { at: AT, why: Departure::Purged }, "090701ac0203"),
@@ -272,15 +298,22 @@ fn outcomes() -> Vec<(Change, &'static str)> {
 }
 
 fn leases() -> Vec<(Change, &'static str)> {
-    let id = LeaseId(ID);
+    let (id, bound) = (LeaseId(ID), LeaseKind::Bound);
     vec![
-        (held(lease::Hold::Free), "10076e696768746c790c010198750206686f737420618095a4c6b7332c01"),
         (
-            held(lease::Hold::Held { id, renewed_at: WRITTEN_AT }),
+            held(bound, lease::Hold::Free),
+            "10076e696768746c790c010198750206686f737420618095a4c6b7332c01",
+        ),
+        (
+            held(LeaseKind::Standing, lease::Hold::Free),
+            "10076e696768746c790c010298750206686f737420618095a4c6b7332c01",
+        ),
+        (
+            held(bound, lease::Hold::Held { id, renewed_at: WRITTEN_AT }),
             "10076e696768746c790c02ffeeddccbbaa998877665544332211000198750206686f737420618095a4c6b7332c01",
         ),
         (
-            held(lease::Hold::Broken { id, until: WRITTEN_AT.plus_ms(5_000) }),
+            held(bound, lease::Hold::Broken { id, until: WRITTEN_AT.plus_ms(5_000) }),
             "10076e696768746c790c03ffeeddccbbaa9988776655443322110088270198750206686f737420618095a4c6b7332c01",
         ),
     ]
@@ -303,6 +336,14 @@ fn from_hex(hex: &str) -> Vec<u8> {
     hex.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
 }
 
+#[track_caller]
+fn reads_as<T: Coded>(bytes: &str, wanted: &T) {
+    let bytes = from_hex(bytes);
+    let mut reader = Reader::new(&bytes);
+    assert_same(&T::decode(&mut reader).unwrap(), &wanted.clone().once_read());
+    assert_eq!(reader.finish(), Ok(()));
+}
+
 #[test]
 fn todays_bytes_are_written() {
     for (change, wanted) in all() {
@@ -313,11 +354,7 @@ fn todays_bytes_are_written() {
 #[test]
 fn todays_bytes_are_read() {
     for (change, bytes) in all() {
-        let bytes = from_hex(bytes);
-        let mut reader = Reader::new(&bytes);
-        let read = Change::decode(&mut reader).unwrap();
-        assert_same(&read, &change.once_read());
-        assert_eq!(reader.finish(), Ok(()));
+        reads_as(bytes, &change);
     }
 }
 

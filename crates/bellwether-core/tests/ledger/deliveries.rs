@@ -48,7 +48,11 @@ fn d5_a_stale_token_is_refused_and_changes_nothing() {
     let renewed = store.ask(1, renew(vec![stale]));
     assert_eq!(renewed, Ok(Outcome::Renewed { lock_ms: 1000, refused }));
     store.settle(main("q"), fresh, Disposition::Complete).unwrap();
-    assert_eq!(store.settle(main("q"), fresh, Disposition::Complete), lost, "CC-52: once");
+    assert_eq!(
+        store.settle(main("q"), fresh, Disposition::Complete),
+        lost,
+        "a delivery is settled once"
+    );
 }
 
 /// The clock decides, not whoever gets round to looking at it.
@@ -76,7 +80,7 @@ fn d5_a_queue_created_again_knows_no_token_of_the_old_one() {
 }
 
 #[test]
-fn cc_54_a_renewal_starts_the_lock_anew() {
+fn a_renewal_starts_the_lock_anew() {
     let mut store = Store::with_queue(settings());
     store.send("q", vec![message(), message()]);
     let long = Receive { lock_ms: Some(5000), ..receive(main("q"), 1) };
@@ -90,7 +94,7 @@ fn cc_54_a_renewal_starts_the_lock_anew() {
 }
 
 #[test]
-fn cc_57_after_the_last_failure_a_message_is_a_dead_letter_with_its_reason() {
+fn after_the_last_failure_a_message_is_a_dead_letter_with_its_reason() {
     let mut store = Store::with_queue(settings());
     store.send_one("q");
     for count in 0..3 {
@@ -107,7 +111,7 @@ fn cc_57_after_the_last_failure_a_message_is_a_dead_letter_with_its_reason() {
 }
 
 #[test]
-fn cc_57_a_crash_counts_like_a_failure_and_a_release_does_not() {
+fn a_crash_counts_like_a_failure_and_a_release_does_not() {
     let mut store = Store::with_queue(QueueSettings { deliveries_max: 2, ..settings() });
     store.send_one("q");
     for _ in 0..5 {
@@ -124,7 +128,7 @@ fn cc_57_a_crash_counts_like_a_failure_and_a_release_does_not() {
 }
 
 #[test]
-fn cc_04_a_message_that_comes_back_returns_to_its_place() {
+fn a_message_that_comes_back_returns_to_its_place() {
     let mut store = Store::with_queue(settings());
     store.send("q", vec![message(); 4]);
     let views = store.receive(1, receive(main("q"), 2));
@@ -133,7 +137,7 @@ fn cc_04_a_message_that_comes_back_returns_to_its_place() {
 }
 
 #[test]
-fn cc_99_a_delayed_retry_comes_back_when_it_is_due() {
+fn a_delayed_retry_comes_back_when_it_is_due() {
     let mut store = Store::with_queue(settings());
     store.send_one("q");
     let view = store.receive_one(main("q"));
@@ -146,7 +150,7 @@ fn cc_99_a_delayed_retry_comes_back_when_it_is_due() {
 }
 
 #[test]
-fn cc_70_a_deferred_message_is_given_out_by_number_only() {
+fn a_deferred_message_is_given_out_by_number_only() {
     let ttl = QueueSettings { ttl_ms: Some(500), ..settings() };
     let mut store = Store::with_queue(ttl);
     store.send("q", vec![message(), message()]);
@@ -165,7 +169,7 @@ fn cc_70_a_deferred_message_is_given_out_by_number_only() {
 }
 
 #[test]
-fn cc_53_changed_properties_stay_with_the_message() {
+fn changed_properties_stay_with_the_message() {
     let mut store = Store::with_queue(settings());
     store.send_one("q");
     let view = store.receive_one(main("q"));
@@ -176,13 +180,16 @@ fn cc_53_changed_properties_stay_with_the_message() {
     assert_ne!(view.message.standing.overlay.0, 0);
     assert_eq!(store.info("q").counts.size_bytes, 15);
     let again = store.settle(dead("q"), token(&view), Disposition::DeadLetter);
-    assert!(matches!(again, Err(Refusal::InvalidValue { .. })), "CC-80");
+    assert!(
+        matches!(again, Err(Refusal::InvalidValue { .. })),
+        "a dead letter has no dead letters"
+    );
     store.settle(dead("q"), token(&view), Disposition::Complete).unwrap();
     assert_eq!(store.info("q").counts.size_bytes, 0);
 }
 
 #[test]
-fn cc_50_receive_and_delete_leaves_nothing() {
+fn receive_and_delete_leaves_nothing() {
     let mut store = Store::with_queue(settings());
     store.send_one("q");
     let gone = Receive { mode: ReceiveMode::ReceiveAndDelete, ..receive(main("q"), 1) };
@@ -198,11 +205,11 @@ fn l10_peeking_changes_nothing() {
     store.send("q", vec![message(), message()]);
     store.receive_one(main("q"));
     let before = (store.info("q"), store.peek(main("q")));
-    assert_eq!(before.1.len(), 2, "CC-59: locked ones are shown");
+    assert_eq!(before.1.len(), 2, "locked ones are shown");
     assert_eq!((store.info("q"), store.peek(main("q"))), before);
 }
 
-/// House §6.12: no wake-everybody-and-race.
+/// No wake-everybody-and-race.
 #[test]
 fn those_who_wait_are_served_in_the_order_they_came() {
     let mut store = Store::with_queue(settings());

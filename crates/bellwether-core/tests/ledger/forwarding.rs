@@ -35,7 +35,7 @@ fn with_dead_letter(settings: QueueSettings) -> Store {
 }
 
 #[test]
-fn cc_72_a_message_moves_through_four_queues_and_no_more() {
+fn a_message_moves_through_four_queues_and_no_more() {
     let mut store = Store::with_queue(settings());
     let mut target = "q".to_owned();
     for hop in 1..=FORWARD_HOPS_MAX {
@@ -54,7 +54,7 @@ fn cc_72_a_message_moves_through_four_queues_and_no_more() {
 }
 
 #[test]
-fn cc_72_a_ring_ends_and_tells_the_numbers_it_gave() {
+fn a_ring_ends_and_tells_the_numbers_it_gave() {
     let mut store = Store::with_queue(settings());
     store.create("p", forwarding_to("q"));
     let patch = SettingsPatch { forward_to: Some(Some(queue("p"))), ..SettingsPatch::default() };
@@ -65,7 +65,7 @@ fn cc_72_a_ring_ends_and_tells_the_numbers_it_gave() {
 }
 
 #[test]
-fn cc_72_a_target_that_does_not_take_it_leaves_it_in_the_sources_dead_letters() {
+fn a_target_that_does_not_take_it_leaves_it_in_the_sources_dead_letters() {
     for (target, reason) in [
         (
             QueueSettings { status: Status::SendDisabled, ..settings() },
@@ -83,7 +83,7 @@ fn cc_72_a_target_that_does_not_take_it_leaves_it_in_the_sources_dead_letters() 
 }
 
 #[test]
-fn cc_31_what_waits_and_what_comes_back_moves_on_when_forwarding_is_switched_on() {
+fn what_waits_and_what_comes_back_moves_on_when_forwarding_is_switched_on() {
     let mut store = Store::with_queue(settings());
     store.create("t", settings());
     store.send("q", vec![message(), message()]);
@@ -98,7 +98,7 @@ fn cc_31_what_waits_and_what_comes_back_moves_on_when_forwarding_is_switched_on(
 }
 
 #[test]
-fn cc_31_dead_letters_move_to_where_they_are_sent_and_do_not_expire_again() {
+fn dead_letters_move_to_where_they_are_sent_and_do_not_expire_again() {
     let mut store = Store::new();
     store.create("graveyard", settings());
     store.create(
@@ -120,7 +120,7 @@ fn cc_31_dead_letters_move_to_where_they_are_sent_and_do_not_expire_again() {
 }
 
 #[test]
-fn cc_83_a_redriven_message_is_sent_anew() {
+fn a_redriven_message_is_sent_anew() {
     let mut store = with_dead_letter(settings());
     assert_eq!(store.ask(1, redrive(None, &[], 10)), Ok(Outcome::Count(1)));
     let view = store.receive_one(main("q"));
@@ -132,7 +132,7 @@ fn cc_83_a_redriven_message_is_sent_anew() {
 }
 
 #[test]
-fn cc_83_redriving_elsewhere_is_refused_where_sending_would_be() {
+fn redriving_elsewhere_is_refused_where_sending_would_be() {
     let mut store = with_dead_letter(QueueSettings { ttl_ms: Some(500), ..settings() });
     store.create("full", QueueSettings { size_bytes_max: 9, ..settings() });
     store.create("other", forwarding_to("q"));
@@ -151,7 +151,7 @@ fn cc_83_redriving_elsewhere_is_refused_where_sending_would_be() {
 }
 
 #[test]
-fn cc_57_nothing_is_dead_lettered_twice_out_of_the_dead_letters() {
+fn nothing_is_dead_lettered_twice_out_of_the_dead_letters() {
     let mut store = with_dead_letter(settings());
     for _ in 0..5 {
         let view = store.receive_one(dead("q"));

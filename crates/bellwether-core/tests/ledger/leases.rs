@@ -28,13 +28,13 @@ fn granted(store: &Store, ticket: Ticket) -> Option<Term> {
 }
 
 #[test]
-fn le_01_one_holder_and_terms_that_grow() {
+fn one_holder_and_terms_that_grow() {
     let mut store = Store::new();
     let first = store.acquire(1, "l", 1).unwrap();
     assert!(first.0 >= store.now.wall.0, "a name without history starts at the time of day");
     let held = LeaseRefusal::Held { lease: lease("l"), term: first };
     assert_eq!(store.acquire(2, "l", 2), Err(held.into()));
-    assert_eq!(store.acquire(1, "l", 1), Ok(first), "LE-39: the same again is the same");
+    assert_eq!(store.acquire(1, "l", 1), Ok(first), "the same again is the same");
     store.ask(1, release(1, None)).unwrap();
     assert!(store.acquire(2, "l", 2).unwrap() > first, "E1");
     let stale = store.ask(1, release(1, None));
@@ -74,7 +74,7 @@ fn e3_the_end_of_a_presence_does_not_shorten_a_lease() {
 }
 
 #[test]
-fn le_57_the_line_is_served_by_priority_and_then_by_age() {
+fn the_line_is_served_by_priority_and_then_by_age() {
     let mut store = Store::new();
     store.acquire(1, "l", 1).unwrap();
     let (low, old, young) =
@@ -89,7 +89,7 @@ fn le_57_the_line_is_served_by_priority_and_then_by_age() {
 }
 
 #[test]
-fn le_43_a_lease_is_handed_over_to_a_named_successor_that_waits() {
+fn a_lease_is_handed_over_to_a_named_successor_that_waits() {
     let mut store = Store::new();
     let third = store.join(3, 60_000);
     store.acquire(1, "l", 1).unwrap();
@@ -114,7 +114,7 @@ fn e7_nobody_is_granted_a_lease_after_it_has_gone() {
 }
 
 #[test]
-fn le_13_a_wait_that_ends_without_a_grant_is_told_so() {
+fn a_wait_that_ends_without_a_grant_is_told_so() {
     let mut store = Store::new();
     let keeper = Acquire { kind: LeaseKind::Standing, ttl_ms: u64::MAX, ..acquire("l", 1) };
     store.ask(1, Command::Acquire(keeper)).unwrap();
@@ -125,7 +125,7 @@ fn le_13_a_wait_that_ends_without_a_grant_is_told_so() {
 }
 
 #[test]
-fn le_10_a_goodbye_frees_everything_the_member_held_at_once() {
+fn a_goodbye_frees_everything_the_member_held_at_once() {
     let mut store = Store::new();
     let term = store.acquire(1, "l", 1).unwrap();
     store.acquire(1, "m", 1).unwrap();
@@ -140,7 +140,6 @@ fn le_10_a_goodbye_frees_everything_the_member_held_at_once() {
     assert_eq!(store.ask(1, Command::ListMembers), Err(Refusal::MemberGone));
 }
 
-/// House §6.18.
 #[test]
 fn a_heartbeat_renews_the_set_both_sides_agree_on_and_nothing_else() {
     let mut store = Store::new();
@@ -162,7 +161,7 @@ fn a_heartbeat_renews_the_set_both_sides_agree_on_and_nothing_else() {
 }
 
 #[test]
-fn le_43_asking_leaves_a_word_and_the_holder_decides() {
+fn asking_leaves_a_word_and_the_holder_decides() {
     let mut store = Store::new();
     let term = store.acquire(1, "l", 1).unwrap();
     store.ask(2, Command::AskStepDown { lease: lease("l") }).unwrap();
@@ -192,7 +191,7 @@ fn asking_does_not_renew_a_lease_its_holder_stopped_to_name() {
 }
 
 #[test]
-fn le_60_whoever_watches_hears_of_every_change_also_of_the_end() {
+fn whoever_watches_hears_of_every_change_also_of_the_end() {
     let mut store = Store::new();
     let watch = |seen, wait_ms| Command::WatchLease { lease: lease("l"), seen, wait_ms };
     let told = |answer: Option<Answer>| match answer {
@@ -206,7 +205,11 @@ fn le_60_whoever_watches_hears_of_every_change_also_of_the_end() {
     let second = store.begin(2, 0, watch(seen.version, 5000));
     store.pass(1050);
     let end = told(store.answer(second)).unwrap();
-    assert_eq!((end.state, end.holder), (LeaseState::Expired, None), "LE-42");
+    assert_eq!(
+        (end.state, end.holder),
+        (LeaseState::Expired, None),
+        "the last holder is not shown as the holder"
+    );
     assert!(end.version > seen.version);
     let late = store.begin(2, 0, watch(seen.version, 5000));
     assert_eq!(told(store.answer(late)).unwrap().state, LeaseState::Expired, "not missed");
@@ -227,7 +230,7 @@ fn watching_names_nobody_ever_held_leaves_nothing_behind() {
 }
 
 #[test]
-fn le_56_members_are_listed_with_what_they_hold() {
+fn members_are_listed_with_what_they_hold() {
     let mut store = Store::new();
     let term = store.acquire(2, "l", 1).unwrap();
     let Ok(Outcome::Members(members)) = store.ask(0, Command::ListMembers) else { panic!() };

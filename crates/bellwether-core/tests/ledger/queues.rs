@@ -2,13 +2,14 @@
 
 use bellwether_core::command::{Command, Receive};
 use bellwether_core::error::Refusal;
+use bellwether_core::message::NewMessage;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::settings::{QueueSettings, SettingsPatch, Status};
 
 use super::store::{Store, main, message, queue, receive, sequences, settings};
 
 #[test]
-fn cc_36_two_who_create_the_same_queue_both_succeed_and_the_first_settings_stay() {
+fn two_who_create_the_same_queue_both_succeed_and_the_first_settings_stay() {
     let mut store = Store::with_queue(settings());
     let other = QueueSettings { lock_ms: 7777, ..settings() };
     let create =
@@ -19,7 +20,7 @@ fn cc_36_two_who_create_the_same_queue_both_succeed_and_the_first_settings_stay(
 }
 
 #[test]
-fn cc_31_a_target_must_exist_and_be_another_queue() {
+fn a_target_must_exist_and_be_another_queue() {
     let mut store = Store::new();
     for target in ["q", "nowhere"] {
         let settings = QueueSettings { forward_to: Some(queue(target)), ..settings() };
@@ -30,7 +31,7 @@ fn cc_31_a_target_must_exist_and_be_another_queue() {
 }
 
 #[test]
-fn cc_75_a_purge_skips_what_is_locked() {
+fn a_purge_skips_what_is_locked() {
     let mut store = Store::with_queue(settings());
     store.send("q", vec![message(); 4]);
     store.receive(1, receive(main("q"), 2));
@@ -42,7 +43,7 @@ fn cc_75_a_purge_skips_what_is_locked() {
 }
 
 #[test]
-fn cc_75_a_purge_takes_only_what_is_old_enough() {
+fn a_purge_takes_only_what_is_old_enough() {
     let mut store = Store::with_queue(settings());
     store.send_one("q");
     store.pass(100);
@@ -54,7 +55,7 @@ fn cc_75_a_purge_takes_only_what_is_old_enough() {
 }
 
 #[test]
-fn cc_33_those_who_wait_are_served_when_receiving_is_allowed_again() {
+fn those_who_wait_are_served_when_receiving_is_allowed_again() {
     let mut store = Store::with_queue(settings());
     let wish = Receive { wait_ms: 5000, ..receive(main("q"), 1) };
     let ticket = store.begin(1, 0, Command::Receive(wish));
@@ -71,7 +72,7 @@ fn cc_33_those_who_wait_are_served_when_receiving_is_allowed_again() {
 }
 
 #[test]
-fn cc_32_a_queue_nobody_uses_goes_and_any_use_keeps_it() {
+fn a_queue_nobody_uses_goes_and_any_use_keeps_it() {
     let uses: [fn(&mut Store); 4] = [
         |store| assert_eq!(store.send_one("q"), 1),
         |store| assert!(store.receive(1, receive(main("q"), 1)).is_empty()),
@@ -95,7 +96,7 @@ fn cc_32_a_queue_nobody_uses_goes_and_any_use_keeps_it() {
 }
 
 #[test]
-fn cc_32_a_queue_somebody_waits_for_is_in_use() {
+fn a_queue_somebody_waits_for_is_in_use() {
     let mut store = Store::with_queue(QueueSettings { delete_idle_ms: Some(2000), ..settings() });
     let wish = Receive { wait_ms: 3000, ..receive(main("q"), 1) };
     store.begin(1, 0, Command::Receive(wish));
@@ -114,7 +115,7 @@ fn those_who_wait_hear_that_the_queue_has_gone() {
     assert_eq!(store.answer(ticket), Some(Err(Refusal::QueueNotFound(queue("q")))));
 }
 
-/// House §6.13: at the limit senders are refused and receivers go on.
+/// At the limit senders are refused and receivers go on.
 #[test]
 fn at_the_memory_limit_senders_are_told_to_come_again() {
     let mut store = Store::with_queue(settings());
@@ -129,4 +130,45 @@ fn at_the_memory_limit_senders_are_told_to_come_again() {
     assert_eq!(busy, Refusal::Busy { retry_after_ms: 100 });
     assert_eq!(store.ledger.message_count(), count);
     assert_eq!(store.receive(1, receive(main("q"), 1)).len(), 1);
+}
+
+/// Sends ten thousand messages with ids not used before, and takes them away again.
+fn send_many(store: &mut Store, last_id: &mut u128) -> Result<Outcome, Refusal> {
+    let messages = (0..10_000).map(|_| {
+        *last_id += 1;
+        NewMessage { id_hash: *last_id, ..message() }
+    });
+    let send = Command::Send { queue: queue("q"), messages: messages.collect() };
+    let sent = store.ask(1, send);
+    store.ask(1, Command::Purge { from: main("q"), before: None, max: 10_000 }).unwrap();
+    sent
+}
+
+/// V1: remembered ids are memory, and forgotten as fast as they come.
+#[test]
+fn ids_are_forgotten_as_fast_as_they_come() {
+    let settings = QueueSettings { duplicate_window_ms: Some(2_000), ..settings() };
+    let mut store = Store::with_queue(settings);
+    let mut last_id = 0;
+    for second in 0..60 {
+        send_many(&mut store, &mut last_id).unwrap_or_else(|refusal| panic!("{second}: {refusal}"));
+        store.pass(1_000);
+    }
+}
+
+/// V1: whoever wants memory back shortens the window, and gets it.
+#[test]
+fn a_shorter_window_forgets_what_it_no_longer_covers() {
+    let week_ms = 7 * 24 * 3600 * 1000;
+    let settings = QueueSettings { duplicate_window_ms: Some(week_ms), ..settings() };
+    let mut store = Store::with_queue(settings);
+    let mut last_id = 0;
+    while send_many(&mut store, &mut last_id).is_ok() {}
+    store.pass(60_000);
+    let busy = Err(Refusal::Busy { retry_after_ms: 100 });
+    assert_eq!(send_many(&mut store, &mut last_id), busy);
+    let patch = SettingsPatch { duplicate_window_ms: Some(30_000), ..SettingsPatch::default() };
+    store.ask(1, Command::UpdateQueue { queue: queue("q"), patch: Box::new(patch) }).unwrap();
+    store.pass(1_000);
+    send_many(&mut store, &mut last_id).unwrap();
 }

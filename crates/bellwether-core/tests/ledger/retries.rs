@@ -1,4 +1,4 @@
-//! House §6.3: a request made again gets the first outcome.
+//! A request made again gets the first outcome.
 
 use bellwether_core::command::{Command, Disposition, Receive, Request, Settlement};
 use bellwether_core::error::Refusal;
@@ -75,7 +75,7 @@ fn e5_an_acquire_made_again_after_the_lease_has_passed_on_is_not_granted() {
     let mut store = Store::new();
     let ask = || Command::Acquire(acquire("l", 1));
     let first = store.ask_numbered(1, 5, ask());
-    assert_eq!(store.ask_numbered(1, 5, ask()), first, "LE-39: a lost answer");
+    assert_eq!(store.ask_numbered(1, 5, ask()), first, "a lost answer is asked for again");
     store.pass(1050);
     store.acquire(2, "l", 2).unwrap();
     assert!(matches!(store.ask_numbered(1, 5, ask()), Err(Refusal::Lease(_))));

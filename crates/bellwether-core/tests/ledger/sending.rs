@@ -14,7 +14,7 @@ use super::store::{
 };
 
 #[test]
-fn cc_41_one_bad_message_and_none_is_stored() {
+fn one_bad_message_and_none_is_stored() {
     let small = QueueSettings { message_bytes_max: 20, ..settings() };
     let mut store = Store::with_queue(small);
     let large = NewMessage { content_bytes: 21, ..message() };
@@ -26,14 +26,14 @@ fn cc_41_one_bad_message_and_none_is_stored() {
 }
 
 #[test]
-fn cc_61_a_session_queue_refuses_messages_without_session() {
+fn a_session_queue_refuses_messages_without_session() {
     let mut store = Store::with_queue(session_settings());
     let sent = store.ask(1, Command::Send { queue: queue("q"), messages: vec![message()] });
     assert_eq!(sent, Err(Refusal::SessionRequired(queue("q"))));
 }
 
 #[test]
-fn cc_12_a_full_queue_refuses_its_sender_and_dead_letters_count() {
+fn a_full_queue_refuses_its_sender_and_dead_letters_count() {
     let mut store = Store::with_queue(QueueSettings { size_bytes_max: 25, ..settings() });
     store.send("q", vec![message(), message()]);
     let first = store.receive_one(main("q"));
@@ -60,7 +60,7 @@ fn d10_on_a_full_disk_senders_are_refused_and_settling_goes_on() {
 }
 
 #[test]
-fn cc_45_a_scheduled_message_becomes_ready_under_a_new_number() {
+fn a_scheduled_message_becomes_ready_under_a_new_number() {
     let mut store = Store::with_queue(settings());
     let due = store.now.wall.plus_ms(500);
     let later = NewMessage { due: Some(due), ..message() };
@@ -68,13 +68,13 @@ fn cc_45_a_scheduled_message_becomes_ready_under_a_new_number() {
     assert_eq!(sequences(&store.receive(1, receive(main("q"), 10))), [2]);
     store.pass(500);
     let views = store.receive(1, receive(main("q"), 10));
-    assert_eq!(sequences(&views), [3], "CC-20: appended as new");
+    assert_eq!(sequences(&views), [3], "it is appended as if it were new");
     assert_eq!((views[0].message.origin, views[0].message.enqueued_at), (SequenceNumber(1), due));
     assert_eq!(store.info("q").totals.sent, 2, "counted once");
 }
 
 #[test]
-fn cc_45_a_scheduled_message_is_cancelled_before_it_is_due_and_not_after() {
+fn a_scheduled_message_is_cancelled_before_it_is_due_and_not_after() {
     let mut store = Store::with_queue(settings());
     let due = Some(store.now.wall.plus_ms(500));
     let later = NewMessage { due, ..message() };
@@ -92,7 +92,7 @@ fn cc_45_a_scheduled_message_is_cancelled_before_it_is_due_and_not_after() {
 }
 
 #[test]
-fn cc_45_a_time_in_the_past_is_now() {
+fn a_time_in_the_past_is_now() {
     let mut store = Store::with_queue(settings());
     let past = NewMessage { due: Some(WallTime(5)), ..message() };
     store.send("q", vec![past]);
@@ -100,7 +100,7 @@ fn cc_45_a_time_in_the_past_is_now() {
 }
 
 #[test]
-fn cc_27_a_longer_time_to_live_is_cut_to_the_queues() {
+fn a_longer_time_to_live_is_cut_to_the_queues() {
     let mut store = Store::with_queue(QueueSettings { ttl_ms: Some(500), ..settings() });
     let long = NewMessage { ttl_ms: Some(9_000), ..message() };
     let short = NewMessage { ttl_ms: Some(100), ..message() };
@@ -112,7 +112,7 @@ fn cc_27_a_longer_time_to_live_is_cut_to_the_queues() {
 }
 
 #[test]
-fn cc_28_what_expires_is_dropped_or_becomes_a_dead_letter() {
+fn what_expires_is_dropped_or_becomes_a_dead_letter() {
     for dead_letter_expired in [false, true] {
         let ttl = QueueSettings { ttl_ms: Some(500), dead_letter_expired, ..settings() };
         let mut store = Store::with_queue(ttl);
@@ -128,7 +128,7 @@ fn cc_28_what_expires_is_dropped_or_becomes_a_dead_letter() {
 }
 
 #[test]
-fn cc_58_a_locked_message_may_be_completed_late_but_does_not_come_back() {
+fn a_locked_message_may_be_completed_late_but_does_not_come_back() {
     let ttl = QueueSettings { ttl_ms: Some(500), dead_letter_expired: true, ..settings() };
     let mut store = Store::with_queue(ttl);
     store.send("q", vec![message(), message()]);
@@ -142,7 +142,7 @@ fn cc_58_a_locked_message_may_be_completed_late_but_does_not_come_back() {
 }
 
 #[test]
-fn cc_44_an_id_seen_within_the_window_is_dropped_even_after_the_first_was_consumed() {
+fn an_id_seen_within_the_window_is_dropped_even_after_the_first_was_consumed() {
     let mut store =
         Store::with_queue(QueueSettings { duplicate_window_ms: Some(1000), ..settings() });
     let with_id = |id| NewMessage { id_hash: id, ..message() };
@@ -160,7 +160,7 @@ fn cc_44_an_id_seen_within_the_window_is_dropped_even_after_the_first_was_consum
 }
 
 #[test]
-fn cc_44_scheduled_messages_take_part_in_both_directions() {
+fn scheduled_messages_take_part_in_both_directions() {
     let mut store =
         Store::with_queue(QueueSettings { duplicate_window_ms: Some(1000), ..settings() });
     let due = Some(store.now.wall.plus_ms(500));
@@ -172,7 +172,7 @@ fn cc_44_scheduled_messages_take_part_in_both_directions() {
 }
 
 #[test]
-fn cc_33_a_status_refuses_what_it_forbids_and_messages_stay() {
+fn a_status_refuses_what_it_forbids_and_messages_stay() {
     let off = QueueSettings { status: bellwether_core::settings::Status::Disabled, ..settings() };
     let mut store = Store::with_queue(off);
     let refused = |operation| Err(Refusal::QueueDisabled { queue: queue("q"), operation });
@@ -182,7 +182,7 @@ fn cc_33_a_status_refuses_what_it_forbids_and_messages_stay() {
     assert_eq!(store.ask(1, receive), refused(Operation::Receive));
 }
 
-/// House §6.2: what a power cut could undo is shown to nobody.
+/// What a power cut could undo is shown to nobody.
 #[test]
 fn d1_a_message_is_ready_when_its_send_is_flushed() {
     let mut store = Store::with_queue(settings());

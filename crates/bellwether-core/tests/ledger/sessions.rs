@@ -23,12 +23,12 @@ fn close(token: &SessionToken) -> Command {
 }
 
 #[test]
-fn cc_60_a_session_is_first_in_first_out_and_one_holders() {
+fn a_session_is_first_in_first_out_and_one_holders() {
     let mut store = Store::with_queue(session_settings());
     store.send("q", of(&["a", "b", "a", "b"]));
     let a = store.accept(1, None).unwrap();
     assert_eq!(a.session, session("a"), "the oldest first");
-    assert_eq!(store.accept(2, Some("a")), None, "CC-62");
+    assert_eq!(store.accept(2, Some("a")), None, "it is held");
     let b = store.accept(2, None).unwrap();
     assert_eq!(sequences(&store.receive_from(1, &a, 9)), [1, 3]);
     assert_eq!(sequences(&store.receive_from(2, &b, 9)), [2, 4]);
@@ -38,7 +38,7 @@ fn cc_60_a_session_is_first_in_first_out_and_one_holders() {
 }
 
 #[test]
-fn cc_63_what_is_abandoned_comes_next() {
+fn what_is_abandoned_comes_next() {
     let mut store = Store::with_queue(session_settings());
     store.send("q", of(&["a", "a", "a"]));
     let hold = store.accept(1, None).unwrap();
@@ -48,7 +48,7 @@ fn cc_63_what_is_abandoned_comes_next() {
 }
 
 #[test]
-fn cc_64_closing_does_not_count() {
+fn closing_does_not_count() {
     let mut store = Store::with_queue(session_settings());
     store.send("q", of(&["a", "a"]));
     let hold = store.accept(1, None).unwrap();
@@ -62,7 +62,7 @@ fn cc_64_closing_does_not_count() {
 }
 
 #[test]
-fn cc_64_the_end_of_a_hold_counts() {
+fn the_end_of_a_hold_counts() {
     let mut store = Store::with_queue(session_settings());
     store.send("q", of(&["a", "a"]));
     let hold = store.accept(1, None).unwrap();
@@ -117,7 +117,7 @@ fn l6_a_lane_opens_when_what_blocked_it_is_purged() {
 }
 
 #[test]
-fn cc_62_those_who_wait_for_a_session_get_the_next_free_one() {
+fn those_who_wait_for_a_session_get_the_next_free_one() {
     let mut store = Store::with_queue(session_settings());
     let accept = |name: Option<&str>| Command::AcceptSession {
         queue: queue("q"),
@@ -142,7 +142,7 @@ fn cc_62_those_who_wait_for_a_session_get_the_next_free_one() {
 }
 
 #[test]
-fn cc_65_state_survives_an_empty_lane_and_does_not_prolong_the_hold() {
+fn state_survives_an_empty_lane_and_does_not_prolong_the_hold() {
     let mut store = Store::with_queue(session_settings());
     let hold = store.accept(1, Some("a")).unwrap();
     let set = |state| Command::SetSessionState { queue: queue("q"), token: hold.clone(), state };
@@ -176,7 +176,7 @@ fn l7_a_hold_of_a_former_life_of_the_session_is_refused() {
 }
 
 #[test]
-fn cc_61_a_session_queue_gives_nothing_out_without_a_session() {
+fn a_session_queue_gives_nothing_out_without_a_session() {
     let mut store = Store::with_queue(session_settings());
     store.send("q", of(&["a"]));
     let plain = Command::Receive(receive(main("q"), 1));

@@ -403,7 +403,7 @@ impl Naive {
     }
 
     /// The store was closed and opened again: whoever waited has gone, whoever held something has
-    /// it for a full duration from now (house §6.21). How much of a break remains is told, because
+    /// it for a full duration from now. How much of a break remains is told, because
     /// it depends on when it was last written down.
     pub fn restart(&mut self, now: Now, break_left_ms: impl Fn(&LeaseName) -> u64) {
         self.now = now;

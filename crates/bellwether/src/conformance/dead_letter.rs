@@ -21,7 +21,7 @@ async fn with_dead_letters(fixture: &Fixture, bodies: &[&str]) -> (Queue, Vec<Se
     (queue, sent)
 }
 
-/// CC-52, CC-81: a dead letter keeps its message, its number, and says why it is one.
+/// A dead letter keeps its message, its number, and says why it is one.
 pub async fn a_dead_letter_says_why(fixture: &Fixture) {
     let (queue, sent) = with_dead_letters(fixture, &["one"]).await;
     nothing(&queue).await;
@@ -35,7 +35,7 @@ pub async fn a_dead_letter_says_why(fixture: &Fixture) {
     assert_eq!((info.counts.dead_letters, info.counts.size_bytes), (0, 0));
 }
 
-/// CC-82: a permanent failure goes straight to the dead letters, without using up tries.
+/// A permanent failure goes straight to the dead letters, without using up tries.
 pub async fn a_dead_letter_needs_one_delivery(fixture: &Fixture) {
     let (queue, _) = with_dead_letters(fixture, &["one"]).await;
     let dead = queue.dead_letters().peek(SequenceNumber(0), 10).await.unwrap();
@@ -43,7 +43,7 @@ pub async fn a_dead_letter_needs_one_delivery(fixture: &Fixture) {
     assert_eq!(queue.info().await.unwrap().totals.dead_lettered, 1);
 }
 
-/// CC-80: a dead letter cannot be made one again; given back, it stays where it is, for ever.
+/// A dead letter cannot be made one again; given back, it stays where it is, for ever.
 pub async fn a_dead_letter_stays_one(fixture: &Fixture) {
     let settings = QueueSettings { deliveries_max: 2, ..short_locks() };
     fixture.queue_with(settings).await;
@@ -63,7 +63,7 @@ pub async fn a_dead_letter_stays_one(fixture: &Fixture) {
     assert_eq!(still.received().dead_letter_reason(), Some("Invalid message"));
 }
 
-/// CC-80: dead letters do not expire.
+/// Dead letters do not expire.
 pub async fn dead_letters_do_not_expire(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send(Message::new("one").ttl(LOCK)).await.unwrap();
@@ -74,7 +74,7 @@ pub async fn dead_letters_do_not_expire(fixture: &Fixture) {
     assert_eq!(text(&next(&queue.dead_letters()).await), "one");
 }
 
-/// CC-12, CC-80: dead letters occupy the queue's size until they are gone.
+/// Dead letters occupy the queue's size until they are gone.
 pub async fn dead_letters_occupy_the_queue(fixture: &Fixture) {
     let settings = QueueSettings { size_bytes_max: 2_500, ..short_locks() };
     let queue = fixture.queue_with(settings).await;
@@ -87,7 +87,7 @@ pub async fn dead_letters_occupy_the_queue(fixture: &Fixture) {
     queue.send(vec![0; 1000]).await.unwrap();
 }
 
-/// CC-83: a dead letter sent again is a new message: new number, count from zero, no reason.
+/// A dead letter sent again is a new message: new number, count from zero, no reason.
 pub async fn a_redriven_message_starts_anew(fixture: &Fixture) {
     let (queue, sent) = with_dead_letters(fixture, &["one"]).await;
     assert_eq!(queue.redrive(None, 10).await.unwrap(), 1);
@@ -99,7 +99,7 @@ pub async fn a_redriven_message_starts_anew(fixture: &Fixture) {
     assert_eq!((received.dead_letter_reason(), received.dead_letter_description()), (None, None));
 }
 
-/// CC-81, CC-83: a second death has its own reason, and nothing of the first one's words.
+/// A second death has its own reason, and nothing of the first one's words.
 pub async fn a_second_death_has_its_own_reason(fixture: &Fixture) {
     let settings = QueueSettings { deliveries_max: 1, ..short_locks() };
     fixture.queue_with(settings).await;
@@ -111,7 +111,7 @@ pub async fn a_second_death_has_its_own_reason(fixture: &Fixture) {
     assert_eq!(dead.received().dead_letter_description(), None);
 }
 
-/// CC-83: sending again gets past the queue's own memory of message ids.
+/// Sending again gets past the queue's own memory of message ids.
 pub async fn a_redriven_message_is_no_duplicate(fixture: &Fixture) {
     let settings = QueueSettings { duplicate_window_ms: Some(600_000), ..short_locks() };
     let queue = fixture.queue_with(settings).await;
@@ -121,7 +121,7 @@ pub async fn a_redriven_message_is_no_duplicate(fixture: &Fixture) {
     assert_eq!(text(&next(&queue).await), "one");
 }
 
-/// CC-83: the oldest are sent again first, no more than asked for, and none that is locked.
+/// The oldest are sent again first, no more than asked for, and none that is locked.
 pub async fn redrive_takes_the_oldest(fixture: &Fixture) {
     let (queue, _) = with_dead_letters(fixture, &["a", "b", "c", "d"]).await;
     let locked = next(&queue.dead_letters()).await;
@@ -138,7 +138,7 @@ pub async fn redrive_takes_the_oldest(fixture: &Fixture) {
     assert_eq!(queue.redrive(None, 10).await.unwrap(), 0);
 }
 
-/// CC-83: named dead letters are sent again all or none.
+/// Named dead letters are sent again all or none.
 pub async fn chosen_ones_are_redriven_all_or_none(fixture: &Fixture) {
     let (queue, sent) = with_dead_letters(fixture, &["a", "b", "c"]).await;
     let unknown = SequenceNumber(999);
@@ -149,7 +149,7 @@ pub async fn chosen_ones_are_redriven_all_or_none(fixture: &Fixture) {
     assert_eq!(text(&next(&queue.dead_letters()).await), "b");
 }
 
-/// CC-83: dead letters can be sent to another queue, if that one takes them.
+/// Dead letters can be sent to another queue, if that one takes them.
 pub async fn dead_letters_can_be_sent_elsewhere(fixture: &Fixture) {
     let (queue, _) = with_dead_letters(fixture, &["one"]).await;
     let target = fixture.other_queue("target").await;
@@ -168,7 +168,7 @@ pub async fn dead_letters_can_be_sent_elsewhere(fixture: &Fixture) {
     assert_eq!(queue.info().await.unwrap().counts.dead_letters, 0);
 }
 
-/// CC-12, CC-83: sending again does not fill a queue beyond its size.
+/// Sending again does not fill a queue beyond its size.
 pub async fn redrive_respects_the_size_of_its_target(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send(vec![0; 1000]).await.unwrap();
@@ -180,7 +180,7 @@ pub async fn redrive_respects_the_size_of_its_target(fixture: &Fixture) {
     assert_eq!(queue.info().await.unwrap().counts.dead_letters, 1);
 }
 
-/// CC-80: dead letters are waited for, received, settled and purged like a queue's messages.
+/// Dead letters are waited for, received, settled and purged like a queue's messages.
 pub async fn dead_letters_are_received_like_a_queue(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let wait = Duration::from_secs(3600);

@@ -15,7 +15,7 @@ use super::support::{
     Caller, LOCK, LOCK_MS, at_last, ms, next, nothing, path_of, refusal, settle, text,
 };
 
-/// CC-01, L1: a locked message is not delivered to anybody else.
+/// L1: a locked message is not delivered to anybody else.
 pub async fn a_locked_message_is_not_delivered_twice(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send("one").await.unwrap();
@@ -28,7 +28,7 @@ pub async fn a_locked_message_is_not_delivered_twice(fixture: &Fixture) {
     delivery.complete().await.unwrap();
 }
 
-/// CC-51: nothing to receive is an answer, not an error, and comes at once.
+/// Nothing to receive is an answer, not an error, and comes at once.
 pub async fn nothing_is_an_answer(fixture: &Fixture) {
     let queue = fixture.queue().await;
     assert!(queue.receive().one().await.unwrap().is_none());
@@ -36,7 +36,7 @@ pub async fn nothing_is_an_answer(fixture: &Fixture) {
     assert!(queue.receive().and_delete().await.unwrap().is_empty());
 }
 
-/// CC-51: a receive takes the first messages that are available, no more than asked for.
+/// A receive takes the first messages that are available, no more than asked for.
 pub async fn receive_takes_the_first_available(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send_batch((0..5).map(|n| n.to_string())).await.unwrap();
@@ -48,7 +48,7 @@ pub async fn receive_takes_the_first_available(fixture: &Fixture) {
     assert_eq!(text(&held), "0");
 }
 
-/// CC-50: what is received and deleted is gone the moment it is given out.
+/// What is received and deleted is gone the moment it is given out.
 pub async fn received_and_deleted_is_gone(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let sent = queue.send_batch(["one", "two"]).await.unwrap();
@@ -62,7 +62,7 @@ pub async fn received_and_deleted_is_gone(fixture: &Fixture) {
     assert_eq!((info.counts.size_bytes, info.totals.completed), (0, 2));
 }
 
-/// CC-52, D4: a completed message never comes again.
+/// D4: a completed message never comes again.
 pub async fn a_completed_message_never_comes_again(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send("one").await.unwrap();
@@ -73,7 +73,7 @@ pub async fn a_completed_message_never_comes_again(fixture: &Fixture) {
     assert_eq!(queue.info().await.unwrap().totals.completed, 1);
 }
 
-/// CC-52, D5: a delivery is settled once; every later settlement has lost its lock.
+/// D5: a delivery is settled once; every later settlement has lost its lock.
 pub async fn a_delivery_is_settled_once(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let ends = [
@@ -135,7 +135,7 @@ pub async fn lock_expiry_redelivers_with_a_higher_number(fixture: &Fixture) {
     assert_eq!((standing.crashes, standing.failures, standing.releases), (3, 0, 0));
 }
 
-/// CC-54: a renewal gives a whole lock duration from then on.
+/// A renewal gives a whole lock duration from then on.
 pub async fn renewing_keeps_the_lock(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send("one").await.unwrap();
@@ -151,7 +151,7 @@ pub async fn renewing_keeps_the_lock(fixture: &Fixture) {
     delivery.complete().await.unwrap();
 }
 
-/// CC-54: a lock that has run out cannot be renewed.
+/// A lock that has run out cannot be renewed.
 pub async fn a_lost_lock_cannot_be_renewed(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let sequence = queue.send("one").await.unwrap();
@@ -164,7 +164,7 @@ pub async fn a_lost_lock_cannot_be_renewed(fixture: &Fixture) {
     assert_eq!(refusal(delivery.renew().await), Refusal::LockLost(sequence));
 }
 
-/// CC-25: a receive may ask for another lock duration, within the limits.
+/// A receive may ask for another lock duration, within the limits.
 pub async fn a_receive_may_choose_its_lock(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send("one").await.unwrap();
@@ -183,7 +183,7 @@ pub async fn a_receive_may_choose_its_lock(fixture: &Fixture) {
     delivery.complete().await.unwrap();
 }
 
-/// House 15: a token is bound to its queue and to its half of it.
+/// A token is bound to its queue and to its half of it.
 pub async fn a_token_is_bound_to_its_queue(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let other = fixture.other_queue("other").await;
@@ -199,7 +199,7 @@ pub async fn a_token_is_bound_to_its_queue(fixture: &Fixture) {
     assert_eq!(text(&next(&other).await), "other");
 }
 
-/// CC-52: each settlement of one request stands by itself.
+/// Each settlement of one request stands by itself.
 pub async fn settlements_stand_by_themselves(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let sent = queue.send_batch(["a", "b", "c"]).await.unwrap();
@@ -218,7 +218,7 @@ pub async fn settlements_stand_by_themselves(fixture: &Fixture) {
     assert_eq!(queue.info().await.unwrap().totals.completed, 3);
 }
 
-/// CC-52: a delivery that is dropped is abandoned; one that is kept stays locked.
+/// A delivery that is dropped is abandoned; one that is kept stays locked.
 pub async fn a_dropped_delivery_is_abandoned(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send("one").await.unwrap();
@@ -232,7 +232,7 @@ pub async fn a_dropped_delivery_is_abandoned(fixture: &Fixture) {
     assert!(matches!(peeked[0].state(), State::Locked(_)));
 }
 
-/// CC-01, L1: ten receivers and a thousand messages: each message goes to exactly one.
+/// L1: ten receivers and a thousand messages: each message goes to exactly one.
 pub async fn competing_receivers_share_the_messages(fixture: &Fixture) {
     const MESSAGES: usize = 1000;
     let queue = fixture.queue_with(QueueSettings::default()).await;

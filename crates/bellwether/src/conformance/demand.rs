@@ -14,7 +14,7 @@ use crate::message::Message;
 
 const LONG: Duration = Duration::from_secs(3600);
 
-/// CC-51: a waiting receive is served by a message that comes later.
+/// A waiting receive is served by a message that comes later.
 pub async fn a_waiting_receive_is_served(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let waiting = tokio::spawn(queue.receive().wait(LONG).one());
@@ -25,7 +25,7 @@ pub async fn a_waiting_receive_is_served(fixture: &Fixture) {
     delivery.complete().await.unwrap();
 }
 
-/// CC-51: a wait ends with nothing when its time is over, not before.
+/// A wait ends with nothing when its time is over, not before.
 pub async fn a_wait_ends(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let waiting = tokio::spawn(queue.receive().wait(ms(1_000)).one());
@@ -38,7 +38,7 @@ pub async fn a_wait_ends(fixture: &Fixture) {
     assert_eq!(next(&queue).await.deliveries(), 1);
 }
 
-/// House 12: waiting receives are served in the order in which they came.
+/// Waiting receives are served in the order in which they came.
 pub async fn those_who_wait_are_served_in_order(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let mut waiting = Vec::new();
@@ -56,7 +56,7 @@ pub async fn those_who_wait_are_served_in_order(fixture: &Fixture) {
     }
 }
 
-/// CC-51: a message that becomes ready again serves a waiting receive, whatever made it so.
+/// A message that becomes ready again serves a waiting receive, whatever made it so.
 pub async fn what_becomes_ready_serves_those_who_wait(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let later = Message::new("scheduled").scheduled_at(fixture.wall_in(3_000));
@@ -89,7 +89,7 @@ pub async fn what_becomes_ready_serves_those_who_wait(fixture: &Fixture) {
     assert_eq!(text(&delivery), "scheduled");
 }
 
-/// CC-01, house 12: a hundred wait, a hundred messages come: each gets exactly one.
+/// A hundred wait, a hundred messages come: each gets exactly one.
 pub async fn a_hundred_wait_for_a_hundred_messages(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let mut waiting = Vec::new();
@@ -135,7 +135,7 @@ async fn poll_and_drop<T>(future: impl Future<Output = T>, polls: u64) -> Option
     None
 }
 
-/// House 12: a receive dropped at any moment leaves nothing locked, lost or counted.
+/// A receive dropped at any moment leaves nothing locked, lost or counted.
 pub async fn a_dropped_receive_leaks_nothing(fixture: &Fixture) {
     let queue = fixture.queue_with(QueueSettings::default()).await;
     let mut chance = Chance::new(12);
@@ -176,7 +176,7 @@ pub async fn a_dropped_receive_leaks_nothing(fixture: &Fixture) {
     assert_eq!(queue.info().await.unwrap().counts.locked, 0);
 }
 
-/// House 12: a wait for a session dropped at any moment leaves no session held.
+/// A wait for a session dropped at any moment leaves no session held.
 pub async fn a_dropped_accept_leaks_nothing(fixture: &Fixture) {
     let queue = fixture.queue_with(QueueSettings { sessions: true, ..sessions() }).await;
     let mut chance = Chance::new(62);
@@ -198,7 +198,7 @@ pub async fn a_dropped_accept_leaks_nothing(fixture: &Fixture) {
     assert!(found.iter().all(|delivery| delivery.deliveries() == 1));
 }
 
-/// House 12: a wait for a lease dropped at any moment leaves it free and the line empty.
+/// A wait for a lease dropped at any moment leaves it free and the line empty.
 pub async fn a_dropped_acquire_leaks_nothing(fixture: &Fixture) {
     let caller = Caller::of(&fixture.bellwether());
     let mut chance = Chance::new(57);
@@ -217,7 +217,7 @@ pub async fn a_dropped_acquire_leaks_nothing(fixture: &Fixture) {
     assert!(caller.describe("leader").await.waiting.is_empty());
 }
 
-/// CC-51: closing the store answers those who wait and those who come later.
+/// Closing the store answers those who wait and those who come later.
 pub async fn closing_answers_those_who_wait(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let waiting = tokio::spawn(queue.receive().wait(LONG).one());

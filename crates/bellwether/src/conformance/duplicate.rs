@@ -19,7 +19,7 @@ fn message(id: &str) -> Message {
     Message::new(id).id(id)
 }
 
-/// CC-44, D3: within the window an id is accepted once; the second send succeeds and adds nothing.
+/// D3: within the window an id is accepted once; the second send succeeds and adds nothing.
 pub async fn an_id_is_accepted_once(fixture: &Fixture) {
     let queue = detecting(fixture).await;
     assert_ne!(queue.send(message("a")).await.unwrap(), DROPPED);
@@ -35,7 +35,7 @@ pub async fn an_id_is_accepted_once(fixture: &Fixture) {
     assert_eq!((totals.sent, totals.duplicates), (2, 1));
 }
 
-/// CC-44: the window counts also after the first copy was consumed.
+/// The window counts also after the first copy was consumed.
 pub async fn a_completed_id_is_still_known(fixture: &Fixture) {
     let queue = detecting(fixture).await;
     queue.send(message("a")).await.unwrap();
@@ -44,7 +44,7 @@ pub async fn a_completed_id_is_still_known(fixture: &Fixture) {
     nothing(&queue).await;
 }
 
-/// CC-29, CC-44: after the window an id is new again, and the window counts from the first copy.
+/// After the window an id is new again, and the window counts from the first copy.
 pub async fn after_the_window_an_id_is_new(fixture: &Fixture) {
     let queue = detecting(fixture).await;
     queue.send(message("a")).await.unwrap();
@@ -54,7 +54,7 @@ pub async fn after_the_window_an_id_is_new(fixture: &Fixture) {
     assert_ne!(queue.send(message("a")).await.unwrap(), DROPPED);
 }
 
-/// CC-44: scheduled messages take part, in both directions.
+/// Scheduled messages take part, in both directions.
 pub async fn scheduled_messages_take_part(fixture: &Fixture) {
     let queue = detecting(fixture).await;
     let later = |id| message(id).scheduled_at(fixture.wall_in(600_000));
@@ -64,7 +64,7 @@ pub async fn scheduled_messages_take_part(fixture: &Fixture) {
     assert_eq!(queue.send(later("b")).await.unwrap(), DROPPED);
 }
 
-/// CC-44: within one batch an id is accepted once too, and the numbers say which copy it was.
+/// Within one batch an id is accepted once too, and the numbers say which copy it was.
 pub async fn a_batch_is_looked_through(fixture: &Fixture) {
     let queue = detecting(fixture).await;
     let sent = queue.send_batch(["a", "b", "a", "c", "b"].map(message)).await.unwrap();
@@ -78,7 +78,7 @@ pub async fn a_batch_is_looked_through(fixture: &Fixture) {
     nothing(&queue).await;
 }
 
-/// CC-29: without an id, and in a queue that does not detect them, nothing is a duplicate.
+/// Without an id, and in a queue that does not detect them, nothing is a duplicate.
 pub async fn without_an_id_nothing_is_a_duplicate(fixture: &Fixture) {
     let queue = detecting(fixture).await;
     queue.send_batch(["same", "same"]).await.unwrap();

@@ -42,7 +42,7 @@ pub(super) fn received(outcome: Outcome) -> Vec<MessageView> {
     }
 }
 
-/// House 3, D3: a send that is repeated adds one message, and both answers name its number.
+/// D3: a send that is repeated adds one message, and both answers name its number.
 pub async fn a_repeated_send_adds_one_message(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let caller = Caller::of(&fixture.bellwether());
@@ -56,7 +56,7 @@ pub async fn a_repeated_send_adds_one_message(fixture: &Fixture) {
     assert_eq!(queue.info().await.unwrap().totals.sent, 2);
 }
 
-/// House 3: without a number nothing is remembered: the same send twice is two messages.
+/// Without a number nothing is remembered: the same send twice is two messages.
 pub async fn without_a_number_nothing_is_remembered(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let caller = Caller::of(&fixture.bellwether());
@@ -82,7 +82,7 @@ pub async fn a_repeated_complete_succeeds(fixture: &Fixture) {
     assert_eq!(queue.info().await.unwrap().totals.completed, 1);
 }
 
-/// House 3: an abandon that is repeated counts once, also after the message was given out again.
+/// An abandon that is repeated counts once, also after the message was given out again.
 pub async fn a_repeated_abandon_counts_once(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let caller = Caller::of(&fixture.bellwether());
@@ -97,7 +97,7 @@ pub async fn a_repeated_abandon_counts_once(fixture: &Fixture) {
     again.complete().await.unwrap();
 }
 
-/// House 3: a receive that is repeated gives the same deliveries again, and no others.
+/// A receive that is repeated gives the same deliveries again, and no others.
 pub async fn a_repeated_receive_gives_the_same_delivery(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let caller = Caller::of(&fixture.bellwether());
@@ -115,7 +115,7 @@ pub async fn a_repeated_receive_gives_the_same_delivery(fixture: &Fixture) {
     assert_eq!(rest.iter().map(|view| view.token().unwrap()).collect::<Vec<_>>(), tokens[1..]);
 }
 
-/// House 3: a receive that found nothing may find something when it is repeated.
+/// A receive that found nothing may find something when it is repeated.
 pub async fn a_repeated_receive_of_nothing_may_find_something(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let caller = Caller::of(&fixture.bellwether());
@@ -128,7 +128,7 @@ pub async fn a_repeated_receive_of_nothing_may_find_something(fixture: &Fixture)
     nothing(&queue).await;
 }
 
-/// House 12, V2: a waiting receive that is repeated waits once; both calls get an answer.
+/// V2: a waiting receive that is repeated waits once; both calls get an answer.
 pub async fn a_repeated_wait_waits_once(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let caller = Caller::of(&fixture.bellwether());
@@ -151,7 +151,7 @@ pub async fn a_repeated_wait_waits_once(fixture: &Fixture) {
     assert_eq!(text(&next(&queue).await), "b");
 }
 
-/// House 3, LE-39: a grant that is asked for again is the same one, for as long as it stands.
+/// A grant that is asked for again is the same one, for as long as it stands.
 pub async fn a_repeated_acquire_is_the_same_grant(fixture: &Fixture) {
     let caller = Caller::of(&fixture.bellwether());
     let acquire = Command::Acquire(bound("leader", 1, 60_000));
@@ -170,7 +170,7 @@ pub async fn a_repeated_acquire_is_the_same_grant(fixture: &Fixture) {
     assert_eq!((info.holder, info.term), (Some(other.id), term));
 }
 
-/// House 3: a session that is accepted again under the same number is the same hold.
+/// A session that is accepted again under the same number is the same hold.
 pub async fn a_repeated_accept_is_the_same_hold(fixture: &Fixture) {
     let queue = fixture.queue_with(sessions()).await;
     let caller = Caller::of(&fixture.bellwether());
@@ -181,7 +181,7 @@ pub async fn a_repeated_accept_is_the_same_hold(fixture: &Fixture) {
     assert_eq!(caller.ask_as(3, accept, Vec::new()).await.unwrap(), first);
 }
 
-/// House 3: a refusal is not remembered: the same request may succeed later.
+/// A refusal is not remembered: the same request may succeed later.
 pub async fn a_refusal_is_not_remembered(fixture: &Fixture) {
     let caller = Caller::of(&fixture.bellwether());
     let queue = fixture.bellwether().queue("orders").unwrap();
@@ -193,7 +193,7 @@ pub async fn a_refusal_is_not_remembered(fixture: &Fixture) {
     assert_eq!(text(&next(&queue).await), "one");
 }
 
-/// House 3: numbers belong to their member: another one's are another matter.
+/// Numbers belong to their member: another one's are another matter.
 pub async fn numbers_belong_to_their_member(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let first = Caller::of(&fixture.bellwether());
@@ -205,7 +205,7 @@ pub async fn numbers_belong_to_their_member(fixture: &Fixture) {
     assert_eq!(queue.info().await.unwrap().counts.ready, 2);
 }
 
-/// House 3, F13: an outcome is kept until its member has heard it; a copy that comes even later
+/// An outcome is kept until its member has heard it; a copy that comes even later
 /// is not done again.
 pub async fn outcomes_are_kept_until_heard(fixture: &Fixture) {
     let queue = fixture.queue().await;
@@ -227,7 +227,7 @@ pub async fn outcomes_are_kept_until_heard(fixture: &Fixture) {
     assert_eq!(queue.info().await.unwrap().totals.sent, sent, "done again: {late:?}");
 }
 
-/// House 3: twenty copies of one send at once are one message.
+/// Twenty copies of one send at once are one message.
 pub async fn copies_at_once_are_one(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let caller = Caller::of(&fixture.bellwether());

@@ -17,7 +17,7 @@ fn patch_to(target: Option<&Queue>) -> SettingsPatch {
     SettingsPatch { forward_to, ..SettingsPatch::default() }
 }
 
-/// CC-31: a queue forwards to one that exists, and not to itself.
+/// A queue forwards to one that exists, and not to itself.
 pub async fn a_target_must_exist(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let nowhere = fixture.bellwether().queue("nowhere").unwrap();
@@ -29,7 +29,7 @@ pub async fn a_target_must_exist(fixture: &Fixture) {
     assert!(matches!(refused, Refusal::InvalidValue { .. }), "{refused:?}");
 }
 
-/// CC-72: what is sent to a forwarding queue is received from its target, as it was sent.
+/// What is sent to a forwarding queue is received from its target, as it was sent.
 pub async fn a_message_moves_on(fixture: &Fixture) {
     let target = fixture.other_queue("target").await;
     let queue = fixture.queue_with(to(&target)).await;
@@ -42,7 +42,7 @@ pub async fn a_message_moves_on(fixture: &Fixture) {
     assert_eq!(target.info().await.unwrap().totals.sent, 1);
 }
 
-/// CC-72: messages that were there when forwarding was switched on move on too.
+/// Messages that were there when forwarding was switched on move on too.
 pub async fn waiting_messages_move_on(fixture: &Fixture) {
     let target = fixture.other_queue("target").await;
     let queue = fixture.queue().await;
@@ -59,7 +59,7 @@ pub async fn waiting_messages_move_on(fixture: &Fixture) {
     assert_eq!(text(&next(&target).await), "0");
 }
 
-/// CC-72: a message that comes back in a forwarding queue moves on then.
+/// A message that comes back in a forwarding queue moves on then.
 pub async fn a_message_that_comes_back_moves_on(fixture: &Fixture) {
     let target = fixture.other_queue("target").await;
     let queue = fixture.queue().await;
@@ -71,7 +71,7 @@ pub async fn a_message_that_comes_back_moves_on(fixture: &Fixture) {
     nothing(&queue).await;
 }
 
-/// CC-72: a scheduled message moves on when it is due.
+/// A scheduled message moves on when it is due.
 pub async fn a_scheduled_message_moves_on_when_due(fixture: &Fixture) {
     let target = fixture.other_queue("target").await;
     let queue = fixture.queue_with(to(&target)).await;
@@ -83,7 +83,7 @@ pub async fn a_scheduled_message_moves_on_when_due(fixture: &Fixture) {
     assert_eq!(text(&next(&target).await), "later");
 }
 
-/// CC-72: a ring of queues ends after so many hops, with a dead letter that says so.
+/// A ring of queues ends after so many hops, with a dead letter that says so.
 pub async fn a_ring_ends(fixture: &Fixture) {
     let ping = fixture.other_queue("ping").await;
     let pong = fixture.bellwether().create_queue("pong", to(&ping)).await.unwrap();
@@ -96,7 +96,7 @@ pub async fn a_ring_ends(fixture: &Fixture) {
     assert_eq!(dead.received().dead_letter_reason(), Some("MaxTransferHopCountExceeded"));
 }
 
-/// CC-72: what its target does not take becomes a dead letter of the source.
+/// What its target does not take becomes a dead letter of the source.
 pub async fn what_the_target_refuses_becomes_a_dead_letter(fixture: &Fixture) {
     let target = fixture.other_queue("target").await;
     let queue = fixture.queue_with(to(&target)).await;
@@ -113,7 +113,7 @@ pub async fn what_the_target_refuses_becomes_a_dead_letter(fixture: &Fixture) {
     }
 }
 
-/// CC-61, CC-81: a message without a session that is forwarded to a session queue says so.
+/// A message without a session that is forwarded to a session queue says so.
 pub async fn a_session_queue_takes_only_sessions(fixture: &Fixture) {
     let target = fixture.bellwether().create_queue("target", sessions()).await.unwrap();
     let queue = fixture.queue_with(to(&target)).await;
@@ -126,7 +126,7 @@ pub async fn a_session_queue_takes_only_sessions(fixture: &Fixture) {
     assert_eq!(text(&session.receive().one().await.unwrap().unwrap()), "with");
 }
 
-/// CC-31: dead letters can be collected in another queue, with their reason.
+/// Dead letters can be collected in another queue, with their reason.
 pub async fn dead_letters_are_collected(fixture: &Fixture) {
     let morgue = fixture.other_queue("morgue").await;
     let settings = QueueSettings {
@@ -147,7 +147,7 @@ pub async fn dead_letters_are_collected(fixture: &Fixture) {
     assert_eq!(queue.info().await.unwrap().counts.dead_letters, 0);
 }
 
-/// CC-80: if the queue that collects dead letters is gone, they stay where they are.
+/// If the queue that collects dead letters is gone, they stay where they are.
 pub async fn uncollected_dead_letters_stay(fixture: &Fixture) {
     let morgue = fixture.other_queue("morgue").await;
     let settings =

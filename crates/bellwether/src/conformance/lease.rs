@@ -1,4 +1,4 @@
-//! Leases: the outcomes of requirements §1.5 through the engine, and terms that only grow.
+//! Leases: the outcome of every action in every state through the engine, and terms that only grow.
 
 use bellwether_core::command::{Acquire, Command};
 use bellwether_core::error::{LeaseRefusal, Refusal};
@@ -36,7 +36,7 @@ async fn break_lease(caller: &Caller, period_ms: Option<u64>) -> Result<u64, Ref
     }
 }
 
-/// LE-01, LE-13: a lease has one holder; a second bid is refused and told of the term that stands.
+/// A lease has one holder; a second bid is refused and told of the term that stands.
 pub async fn a_second_bid_is_refused(fixture: &Fixture) {
     let (first, second) = (caller(fixture), fixture.bellwether().another_member().await.unwrap());
     let second = Caller::of(&second);
@@ -46,11 +46,11 @@ pub async fn a_second_bid_is_refused(fixture: &Fixture) {
     let info = second.describe(LEASE).await;
     assert_eq!((info.state, info.term), (LeaseState::Leased, term));
     assert_eq!((info.holder, info.id), (Some(first.id), Some(LeaseId(1))));
-    // LE-45: another lease is another matter.
+    // Another lease is another matter.
     second.acquire(bound("another", 2, TTL_MS)).await.unwrap();
 }
 
-/// LE-92: of a hundred that ask together one is granted.
+/// Of a hundred that ask together one is granted.
 pub async fn a_hundred_racers_have_one_winner(fixture: &Fixture) {
     let mut racers = Vec::new();
     for id in 1..=100 {
@@ -71,7 +71,7 @@ pub async fn a_hundred_racers_have_one_winner(fixture: &Fixture) {
     assert!(told.iter().all(|term| *term == granted[0]));
 }
 
-/// LE-36, E1: every grant has a higher term, after release, expiry, break and change alike.
+/// E1: every grant has a higher term, after release, expiry, break and change alike.
 pub async fn terms_only_grow(fixture: &Fixture) {
     let caller = caller(fixture);
     let mut last = Term(0);
@@ -89,14 +89,14 @@ pub async fn terms_only_grow(fixture: &Fixture) {
     grew(caller.acquire(standing(LEASE, 2, TTL_MS)).await.unwrap());
 }
 
-/// House 17: a name without history starts above every term it could have had before.
+/// A name without history starts above every term it could have had before.
 pub async fn the_first_term_is_the_time(fixture: &Fixture) {
     let before = fixture.now().wall.0;
     let term = caller(fixture).acquire(bound(LEASE, 1, TTL_MS)).await.unwrap();
     assert!(term.0 >= before, "{term} is less than {before}");
 }
 
-/// LE-39: the same acquire repeated after a lost answer succeeds, under the same term.
+/// The same acquire repeated after a lost answer succeeds, under the same term.
 pub async fn a_repeated_acquire_keeps_its_term(fixture: &Fixture) {
     let caller = caller(fixture);
     for ask in [bound("bound", 1, TTL_MS), standing("standing", 1, TTL_MS)] {
@@ -110,7 +110,7 @@ pub async fn a_repeated_acquire_keeps_its_term(fixture: &Fixture) {
     }
 }
 
-/// E3, LE-30: a bound lease is granted anew after 105 % of its ttl and not before.
+/// E3: a bound lease is granted anew after 105 % of its ttl and not before.
 pub async fn a_silent_holder_loses_after_its_time(fixture: &Fixture) {
     let caller = caller(fixture);
     let first = caller.acquire(bound(LEASE, 1, TTL_MS)).await.unwrap();
@@ -122,7 +122,7 @@ pub async fn a_silent_holder_loses_after_its_time(fixture: &Fixture) {
     assert!(caller.acquire(bound(LEASE, 2, TTL_MS)).await.unwrap() > first);
 }
 
-/// House 17: a bound lease is not renewed late, even if nobody took over.
+/// A bound lease is not renewed late, even if nobody took over.
 pub async fn a_late_renewal_of_a_bound_lease_is_refused(fixture: &Fixture) {
     let caller = caller(fixture);
     let term = caller.acquire(bound(LEASE, 1, TTL_MS)).await.unwrap();
@@ -134,7 +134,7 @@ pub async fn a_late_renewal_of_a_bound_lease_is_refused(fixture: &Fixture) {
     assert!(caller.acquire(bound(LEASE, 1, TTL_MS)).await.unwrap() > term);
 }
 
-/// LE-44, LE-86: a standing lease is renewed late if nobody touched it, under the same term.
+/// A standing lease is renewed late if nobody touched it, under the same term.
 pub async fn a_late_renewal_of_a_standing_lease_succeeds_if_untouched(fixture: &Fixture) {
     let caller = caller(fixture);
     let term = caller.acquire(standing(LEASE, 1, TTL_MS)).await.unwrap();
@@ -184,11 +184,11 @@ pub async fn nothing_can_be_done_to_a_free_lease(fixture: &Fixture) {
     let ask = caller.ask(Command::AskStepDown { lease: lease_name(LEASE) }).await;
     assert_eq!(refusal(ask), Refusal::Lease(never));
     let info = caller.describe(LEASE).await;
-    // LE-42: the last holder's name is not shown as the holder.
+    // The last holder's name is not shown as the holder.
     assert_eq!((info.state, info.holder, info.id), (LeaseState::Available, None, None));
 }
 
-/// LE-82, LE-83: a broken lease ends when asked for; until then it is held but not renewed.
+/// A broken lease ends when asked for; until then it is held but not renewed.
 pub async fn a_lease_can_be_broken(fixture: &Fixture) {
     let caller = caller(fixture);
     caller.acquire(standing(LEASE, 1, 60_000)).await.unwrap();
@@ -211,7 +211,7 @@ pub async fn a_lease_can_be_broken(fixture: &Fixture) {
     caller.acquire(standing(LEASE, 2, 60_000)).await.unwrap();
 }
 
-/// LE-82: without a period an infinite lease ends at once, a fixed one when it would have ended.
+/// Without a period an infinite lease ends at once, a fixed one when it would have ended.
 pub async fn a_break_without_a_period(fixture: &Fixture) {
     let caller = caller(fixture);
     caller.acquire(standing(LEASE, 1, limits::LEASE_MS_INFINITE)).await.unwrap();
@@ -223,7 +223,7 @@ pub async fn a_break_without_a_period(fixture: &Fixture) {
     assert!((50_000..=59_000).contains(&left), "{left}");
 }
 
-/// LE-39: a change of id is a new term; repeated, it is the same one.
+/// A change of id is a new term; repeated, it is the same one.
 pub async fn a_change_of_id_is_a_new_term(fixture: &Fixture) {
     let caller = caller(fixture);
     let first = caller.acquire(standing(LEASE, 1, 60_000)).await.unwrap();
@@ -235,7 +235,7 @@ pub async fn a_change_of_id_is_a_new_term(fixture: &Fixture) {
     assert_eq!(renew(&caller, 2).await, Ok(second));
 }
 
-/// LE-80: a duration out of range is refused in every state; a bound lease is never infinite.
+/// A duration out of range is refused in every state; a bound lease is never infinite.
 pub async fn durations_have_limits(fixture: &Fixture) {
     let caller = caller(fixture);
     let refused: [Acquire; 4] = [
@@ -253,7 +253,7 @@ pub async fn durations_have_limits(fixture: &Fixture) {
     }
 }
 
-/// LE-42, LE-20: leases are listed by name, with what their holders say of themselves.
+/// Leases are listed by name, with what their holders say of themselves.
 pub async fn leases_are_listed_by_name(fixture: &Fixture) {
     let caller = caller(fixture);
     for name in ["pear", "apple", "fig"] {

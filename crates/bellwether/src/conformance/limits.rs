@@ -15,7 +15,7 @@ use super::support::{
 };
 use crate::message::{Message, Overlay};
 
-/// CC-24: a message larger than its queue allows is refused; one as large is not.
+/// A message larger than its queue allows is refused; one as large is not.
 pub async fn a_message_can_be_too_large(fixture: &Fixture) {
     let settings = QueueSettings { message_bytes_max: 1_000, ..short_locks() };
     let queue = fixture.queue_with(settings).await;
@@ -44,7 +44,7 @@ pub async fn the_largest_message_arrives(fixture: &Fixture) {
     assert!(matches!(refusal(queue.send(body).await), Refusal::TooLarge { .. }));
 }
 
-/// CC-41: a batch has a largest size, in bytes and in messages; beyond, nothing of it is taken.
+/// A batch has a largest size, in bytes and in messages; beyond, nothing of it is taken.
 pub async fn a_batch_can_be_too_large(fixture: &Fixture) {
     let queue = fixture.queue_with(QueueSettings::default()).await;
     let half = vec![0; limits::COMMAND_BYTES_MAX as usize / 2];
@@ -69,7 +69,7 @@ pub async fn a_receive_has_a_limit(fixture: &Fixture) {
     assert_eq!(queue.receive().max(u32::MAX).and_delete().await.unwrap().len(), 2);
 }
 
-/// CC-12, CC-34: a full queue refuses senders, by name; receivers go on and make room.
+/// A full queue refuses senders, by name; receivers go on and make room.
 pub async fn a_full_queue_refuses_senders(fixture: &Fixture) {
     let settings = QueueSettings { size_bytes_max: 10_000, ..short_locks() };
     let queue = fixture.queue_with(settings).await;
@@ -94,7 +94,7 @@ pub async fn a_full_queue_refuses_senders(fixture: &Fixture) {
     assert_eq!(refusal(queue.send(vec![0; 1_000]).await), full);
 }
 
-/// House 13: at the memory budget senders are told to come again; receivers go on.
+/// At the memory budget senders are told to come again; receivers go on.
 pub async fn a_full_store_refuses_senders(fixture: &Fixture) {
     const MESSAGES: u64 = 100;
     fixture.restart_with_memory(MESSAGES * limits::MESSAGE_MEMORY_BYTES).await;
@@ -124,7 +124,7 @@ pub async fn a_full_store_refuses_senders(fixture: &Fixture) {
     assert_eq!(text(&next(&queue).await), "room for many");
 }
 
-/// House 10, V1: ids remembered for duplicate detection count as memory until they are forgotten.
+/// V1: ids remembered for duplicate detection count as memory until they are forgotten.
 pub async fn remembered_ids_count_as_memory(fixture: &Fixture) {
     fixture.restart_with_memory(20 * limits::MESSAGE_MEMORY_BYTES).await;
     let settings = QueueSettings { duplicate_window_ms: Some(60_000), ..short_locks() };
@@ -181,7 +181,7 @@ pub async fn contents_must_travel_along(fixture: &Fixture) {
     assert_eq!(queue.info().await.unwrap().counts.locked, 1);
 }
 
-/// House 4: changes that are together larger than one frame are refused, and the store goes on.
+/// Changes that are together larger than one frame are refused, and the store goes on.
 pub async fn changes_can_be_too_large_together(fixture: &Fixture) {
     let queue = fixture.queue_with(QueueSettings::default()).await;
     let caller = Caller::of(&fixture.bellwether());

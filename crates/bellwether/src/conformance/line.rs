@@ -37,7 +37,7 @@ async fn line_up(watcher: &Caller, caller: &Caller, ask: Acquire) -> Waiting {
     waiting
 }
 
-/// LE-57: those who wait are granted by priority, then by age.
+/// Those who wait are granted by priority, then by age.
 pub async fn the_line_goes_by_priority_then_age(fixture: &Fixture) {
     let holder = member(fixture).await;
     holder.acquire(bound(LEASE, 100, 60_000)).await.unwrap();
@@ -63,7 +63,7 @@ pub async fn the_line_goes_by_priority_then_age(fixture: &Fixture) {
     }
 }
 
-/// House 19, LE-57: the holder may name its successor among those who wait.
+/// The holder may name its successor among those who wait.
 pub async fn a_successor_can_be_named(fixture: &Fixture) {
     let holder = member(fixture).await;
     holder.acquire(bound(LEASE, 100, 60_000)).await.unwrap();
@@ -83,7 +83,7 @@ pub async fn a_successor_can_be_named(fixture: &Fixture) {
     at_last("the next", first_waits).await.unwrap().unwrap();
 }
 
-/// LE-04: a wait in line ends without a grant when its time is over.
+/// A wait in line ends without a grant when its time is over.
 pub async fn a_wait_in_line_ends(fixture: &Fixture) {
     let holder = member(fixture).await;
     holder.acquire(bound(LEASE, 1, 60_000)).await.unwrap();
@@ -96,7 +96,7 @@ pub async fn a_wait_in_line_ends(fixture: &Fixture) {
     assert!(holder.describe(LEASE).await.waiting.is_empty());
 }
 
-/// LE-06, E10: whoever waits gets the lease when its holder was silent for too long.
+/// E10: whoever waits gets the lease when its holder was silent for too long.
 pub async fn the_line_goes_on_when_the_holder_is_silent(fixture: &Fixture) {
     let holder = member(fixture).await;
     let first = holder.acquire(bound(LEASE, 1, 1_000)).await.unwrap();
@@ -110,7 +110,7 @@ pub async fn the_line_goes_on_when_the_holder_is_silent(fixture: &Fixture) {
     assert_eq!(holder.describe(LEASE).await.holder, Some(second.id));
 }
 
-/// LE-43: whoever waits gets the lease when it is broken.
+/// Whoever waits gets the lease when it is broken.
 pub async fn the_line_goes_on_after_a_break(fixture: &Fixture) {
     let holder = member(fixture).await;
     holder.acquire(standing(LEASE, 1, 60_000)).await.unwrap();
@@ -138,7 +138,7 @@ pub async fn the_gone_are_passed_over(fixture: &Fixture) {
     at_last("the grant", lively_waits).await.unwrap().unwrap();
 }
 
-/// House 20: an operator asks, the holder hears it with its next heartbeat and decides.
+/// An operator asks, the holder hears it with its next heartbeat and decides.
 pub async fn a_holder_is_asked_to_step_down(fixture: &Fixture) {
     let holder = member(fixture).await;
     let term = holder.acquire(bound(LEASE, 1, 60_000)).await.unwrap();
@@ -158,7 +158,7 @@ pub async fn a_holder_is_asked_to_step_down(fixture: &Fixture) {
     assert!(!operator.describe(LEASE).await.step_down_asked);
 }
 
-/// LE-20, LE-60: who watches hears of every change, and of nothing when nothing changes.
+/// Who watches hears of every change, and of nothing when nothing changes.
 pub async fn watchers_hear_of_changes(fixture: &Fixture) {
     let (holder, watcher) = (member(fixture).await, member(fixture).await);
     let watch = |seen, wait_ms| {

@@ -21,7 +21,7 @@ async fn state(caller: &Caller, lease: &str) -> LeaseState {
     caller.describe(lease).await.state
 }
 
-/// House 18: one heartbeat renews every lease its member holds.
+/// One heartbeat renews every lease its member holds.
 pub async fn a_heartbeat_renews_everything(fixture: &Fixture) {
     let member = join(fixture, 7).await;
     let mut held = Vec::new();
@@ -42,7 +42,7 @@ pub async fn a_heartbeat_renews_everything(fixture: &Fixture) {
     }
 }
 
-/// House 18: a heartbeat that names another set renews nothing and asks for the list.
+/// A heartbeat that names another set renews nothing and asks for the list.
 pub async fn a_mismatch_resyncs_and_renews_nothing(fixture: &Fixture) {
     let member = join(fixture, 7).await;
     let a = member.acquire(bound("a", 1, LEASE_MS)).await.unwrap();
@@ -57,7 +57,7 @@ pub async fn a_mismatch_resyncs_and_renews_nothing(fixture: &Fixture) {
     assert_eq!(state(&member, "b").await, LeaseState::Expired);
 }
 
-/// House 18: the list says what is held; what is not is named as lost.
+/// The list says what is held; what is not is named as lost.
 pub async fn a_list_settles_what_is_held(fixture: &Fixture) {
     let (member, other) = (join(fixture, 7).await, join(fixture, 8).await);
     let a = member.acquire(bound("a", 1, LEASE_MS)).await.unwrap();
@@ -71,7 +71,7 @@ pub async fn a_list_settles_what_is_held(fixture: &Fixture) {
     assert_eq!(other.describe("b").await.holder, Some(other.id));
 }
 
-/// House 18: to stop renewing one lease lets that one run out and touches no other.
+/// To stop renewing one lease lets that one run out and touches no other.
 pub async fn an_unnamed_lease_runs_out(fixture: &Fixture) {
     let member = join(fixture, 7).await;
     let a = member.acquire(bound("a", 1, LEASE_MS)).await.unwrap();
@@ -86,7 +86,7 @@ pub async fn an_unnamed_lease_runs_out(fixture: &Fixture) {
     assert_eq!(state(&member, "a").await, LeaseState::Leased);
 }
 
-/// House 17, E3: a heartbeat after the end does not bring a lease back.
+/// E3: a heartbeat after the end does not bring a lease back.
 pub async fn a_late_heartbeat_brings_nothing_back(fixture: &Fixture) {
     let member = join(fixture, 7).await;
     let a = member.acquire(bound("a", 1, LEASE_MS)).await.unwrap();
@@ -97,7 +97,7 @@ pub async fn a_late_heartbeat_brings_nothing_back(fixture: &Fixture) {
     assert_eq!(state(&member, "a").await, LeaseState::Expired);
 }
 
-/// House 19: a goodbye releases everything at once, to those who wait for it.
+/// A goodbye releases everything at once, to those who wait for it.
 pub async fn a_goodbye_releases_everything(fixture: &Fixture) {
     let (member, heir) = (join(fixture, 7).await, join(fixture, 8).await);
     let a = member.acquire(bound("a", 1, LEASE_MS)).await.unwrap();
@@ -117,7 +117,7 @@ pub async fn a_goodbye_releases_everything(fixture: &Fixture) {
     assert_eq!(gone, Refusal::MemberGone);
 }
 
-/// House 19: a member that is silent for too long is gone, and what it waited for is answered.
+/// A member that is silent for too long is gone, and what it waited for is answered.
 pub async fn a_silent_member_is_gone(fixture: &Fixture) {
     let member = Caller::join(fixture, 7, ms(1_000)).await;
     let queue = fixture.queue().await;
@@ -144,7 +144,7 @@ pub async fn a_silent_member_is_gone(fixture: &Fixture) {
     assert_eq!(refusal(again), Refusal::MemberGone);
 }
 
-/// E3, house 19: a silent member's lease is not passed on before its own time is over.
+/// E3: a silent member's lease is not passed on before its own time is over.
 pub async fn a_silent_members_lease_keeps_its_time(fixture: &Fixture) {
     let silent = Caller::join(fixture, 7, ms(500)).await;
     let term = silent.acquire(bound("a", 1, LEASE_MS)).await.unwrap();
@@ -156,7 +156,7 @@ pub async fn a_silent_members_lease_keeps_its_time(fixture: &Fixture) {
     assert!(other.acquire(bound("a", 2, LEASE_MS)).await.unwrap() > term);
 }
 
-/// House 4: joining again under the same id is a heartbeat, not another member.
+/// Joining again under the same id is a heartbeat, not another member.
 pub async fn joining_again_is_a_heartbeat(fixture: &Fixture) {
     let member = Caller::join(fixture, 7, ms(1_000)).await;
     for _ in 0..3 {
@@ -167,7 +167,7 @@ pub async fn joining_again_is_a_heartbeat(fixture: &Fixture) {
     assert_ne!(other.slot, member.slot);
 }
 
-/// LE-56: members are listed with what they say of themselves and what they hold.
+/// Members are listed with what they say of themselves and what they hold.
 pub async fn members_are_listed(fixture: &Fixture) {
     let member = join(fixture, 7).await;
     let term = member.acquire(bound("a", 1, LEASE_MS)).await.unwrap();
@@ -179,7 +179,7 @@ pub async fn members_are_listed(fixture: &Fixture) {
     assert!(members.iter().any(|info| info.id == own));
 }
 
-/// House 3: nobody may only join; a member that never joined is none.
+/// Nobody may only join; a member that never joined is none.
 pub async fn whoever_never_joined_is_refused(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send("one").await.unwrap();

@@ -12,7 +12,7 @@ use super::Fixture;
 use super::support::{LOCK, ms, next, nothing, refusal, short_locks, text};
 use crate::message::{BodyKind, Message, Value};
 
-/// CC-20 to CC-24, D2: every field arrives as it was sent.
+/// D2: every field arrives as it was sent.
 pub async fn every_field_survives(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let sent = Message::new("the body")
@@ -39,7 +39,7 @@ pub async fn every_field_survives(fixture: &Fixture) {
     assert_eq!((received.dead_letter_reason(), received.dead_letter_description()), (None, None));
 }
 
-/// CC-24, D2: a body is opaque bytes, from none to a mebibyte.
+/// D2: a body is opaque bytes, from none to a mebibyte.
 pub async fn any_bytes_survive(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let all: Vec<u8> = (0..=255).collect();
@@ -53,7 +53,7 @@ pub async fn any_bytes_survive(fixture: &Fixture) {
     }
 }
 
-/// CC-23, house 24: a property keeps its type and its value, the unusual ones too.
+/// A property keeps its type and its value, the unusual ones too.
 pub async fn properties_of_every_type_survive(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let values = [
@@ -85,7 +85,7 @@ pub async fn properties_of_every_type_survive(fixture: &Fixture) {
     assert_eq!(*next(&queue).await, sent);
 }
 
-/// CC-20, L8: numbers are unique and grow with every message, also past those that are gone.
+/// L8: numbers are unique and grow with every message, also past those that are gone.
 pub async fn sequence_numbers_grow(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let mut last = SequenceNumber(0);
@@ -98,7 +98,7 @@ pub async fn sequence_numbers_grow(fixture: &Fixture) {
     }
 }
 
-/// CC-41, D7: one message that cannot be accepted keeps the whole batch out.
+/// D7: one message that cannot be accepted keeps the whole batch out.
 pub async fn a_batch_is_all_or_none(fixture: &Fixture) {
     let settings = QueueSettings { message_bytes_max: 1000, ..short_locks() };
     let queue = fixture.queue_with(settings).await;
@@ -109,7 +109,7 @@ pub async fn a_batch_is_all_or_none(fixture: &Fixture) {
     assert_eq!((info.counts.ready, info.totals.sent), (0, 0));
 }
 
-/// CC-41: a batch arrives in its order; an empty one is refused.
+/// A batch arrives in its order; an empty one is refused.
 pub async fn a_batch_keeps_its_order(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let sent = queue.send_batch((0..1000).map(|n| n.to_string())).await.unwrap();
@@ -128,7 +128,7 @@ pub async fn a_batch_keeps_its_order(fixture: &Fixture) {
     assert!(matches!(refusal(queue.send_batch(none).await), Refusal::InvalidValue { .. }));
 }
 
-/// CC-45, CC-20, L9: a scheduled message waits for its time and then gets a new number.
+/// L9: a scheduled message waits for its time and then gets a new number.
 pub async fn a_scheduled_message_waits_for_its_time(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let due = fixture.wall_in(2_000);
@@ -148,7 +148,7 @@ pub async fn a_scheduled_message_waits_for_its_time(fixture: &Fixture) {
     assert_eq!(delivery.received().enqueued_at(), due);
 }
 
-/// CC-45: a time that has passed means now.
+/// A time that has passed means now.
 pub async fn a_schedule_in_the_past_is_now(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let past = bellwether_core::time::WallTime(fixture.now().wall.0 - 1000);
@@ -156,7 +156,7 @@ pub async fn a_schedule_in_the_past_is_now(fixture: &Fixture) {
     assert_eq!(next(&queue).await.sequence(), sequence);
 }
 
-/// CC-45: a scheduled message can be taken back before its time, and not after.
+/// A scheduled message can be taken back before its time, and not after.
 pub async fn a_scheduled_message_can_be_cancelled(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let schedule = || Message::new("later").scheduled_at(fixture.wall_in(2_000));
@@ -176,7 +176,7 @@ pub async fn a_scheduled_message_can_be_cancelled(fixture: &Fixture) {
     nothing(&queue).await;
 }
 
-/// CC-59, L10: a peek shows messages in every state, in order, and changes nothing.
+/// L10: a peek shows messages in every state, in order, and changes nothing.
 pub async fn peek_shows_every_state_and_changes_nothing(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send_batch(["dead", "deferred", "delayed", "locked", "ready"]).await.unwrap();
@@ -198,7 +198,7 @@ pub async fn peek_shows_every_state_and_changes_nothing(fixture: &Fixture) {
             State::Deferred => "deferred",
         };
         assert_eq!(peeked.message().unwrap().text(), Some(state));
-        // CC-22: the count shows what was delivered, the delivery that stands included.
+        // The count shows what was delivered, the delivery that stands included.
         assert_eq!(peeked.deliveries(), u32::from(state == "delayed" || state == "locked"));
         states.push(state);
     }
@@ -213,7 +213,7 @@ pub async fn peek_shows_every_state_and_changes_nothing(fixture: &Fixture) {
     assert_eq!((text(&delivery), delivery.deliveries()), ("ready", 1));
 }
 
-/// CC-59: a peek starts at a number and shows no more than asked for.
+/// A peek starts at a number and shows no more than asked for.
 pub async fn peek_starts_at_a_number(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let sent = queue.send_batch((0..10).map(|n| n.to_string())).await.unwrap();
@@ -223,7 +223,7 @@ pub async fn peek_starts_at_a_number(fixture: &Fixture) {
     assert!(queue.peek(SequenceNumber(sent[9].0 + 1), 3).await.unwrap().is_empty());
 }
 
-/// CC-04: a message that comes back comes before those sent after it.
+/// A message that comes back comes before those sent after it.
 pub async fn a_message_returns_to_its_place(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send_batch(["first", "second", "third"]).await.unwrap();

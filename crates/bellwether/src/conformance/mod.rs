@@ -14,10 +14,10 @@
 //! 1. The list of cases exists once, in `list.rs`. A behaviour exists when a case names it; a bug
 //!    found in one engine becomes a case for all.
 //! 2. A case is a story: it opens nothing, names no engine, and cites the sentence it proves
-//!    (CC and LE: requirements; D, L and E: invariants; "house": decisions).
+//!    where the documents number it (D, L, E, S and V: `invariants.md`).
 //! 3. Time passes by [`Fixture::advance`] only, which moves an injected clock or really waits.
-//! 4. What an engine cannot do is said at the macro, group by group, and its cases are then listed
-//!    as ignored, never as passed.
+//! 4. What an engine cannot do is said at the macro, group by group, and no tests are made of those
+//!    cases: one that is not run is not listed as if it had been.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
 

@@ -28,17 +28,17 @@ use commands::Known;
 type Answer = Result<Reply, Error>;
 type Waiting = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
-/// House 2: random commands, one after the other, are answered as the rules say.
+/// Random commands, one after the other, are answered as the rules say.
 pub async fn one_after_the_other(fixture: &Fixture) {
     World::new(fixture, 1, 0).await.run(600).await;
 }
 
-/// House 2, house 12: the same with commands that wait and are withdrawn.
+/// The same with commands that wait and are withdrawn.
 pub async fn with_waiting(fixture: &Fixture) {
     World::new(fixture, 2, 5_000).await.run(600).await;
 }
 
-/// House 2: a longer story; `BELLWETHER_SEED` tells another one.
+/// A longer story; `BELLWETHER_SEED` tells another one.
 pub async fn a_longer_story(fixture: &Fixture) {
     let seed = std::env::var("BELLWETHER_SEED").ok().and_then(|seed| seed.parse().ok());
     World::new(fixture, seed.unwrap_or(3), 500).await.run(2_000).await;

@@ -13,7 +13,7 @@ use super::Fixture;
 use super::support::{Caller, LOCK, at_last, ms, next, nothing, refusal, short_locks, text};
 use crate::message::Message;
 
-/// CC-36: of twenty that create a queue together one does, and its settings are the ones kept.
+/// Of twenty that create a queue together one does, and its settings are the ones kept.
 pub async fn create_is_idempotent_under_a_race(fixture: &Fixture) {
     let bellwether = fixture.bellwether();
     let mut racers = Vec::new();
@@ -37,7 +37,7 @@ pub async fn create_is_idempotent_under_a_race(fixture: &Fixture) {
     assert_eq!(bellwether.queues().await.unwrap().len(), 1);
 }
 
-/// CC-36: creating a queue that exists leaves its settings and its messages alone.
+/// Creating a queue that exists leaves its settings and its messages alone.
 pub async fn an_existing_queue_is_left_alone(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send("one").await.unwrap();
@@ -47,7 +47,7 @@ pub async fn an_existing_queue_is_left_alone(fixture: &Fixture) {
     assert_eq!(text(&next(&queue).await), "one");
 }
 
-/// CC-25 to CC-34: a queue created without a word behaves as documented.
+/// A queue created without a word behaves as documented.
 pub async fn settings_have_the_documented_defaults(fixture: &Fixture) {
     let queue = fixture.queue_with(QueueSettings::default()).await;
     let settings = queue.info().await.unwrap().settings;
@@ -59,7 +59,7 @@ pub async fn settings_have_the_documented_defaults(fixture: &Fixture) {
     assert_eq!(settings.durability, Durability::Flushed);
 }
 
-/// CC-25, CC-26, CC-29: a value out of range is refused, and no queue is made of it.
+/// A value out of range is refused, and no queue is made of it.
 pub async fn settings_out_of_range_are_refused(fixture: &Fixture) {
     let good = QueueSettings::default;
     let bad = [
@@ -79,7 +79,7 @@ pub async fn settings_out_of_range_are_refused(fixture: &Fixture) {
     assert!(bellwether.queues().await.unwrap().is_empty());
 }
 
-/// CC-25 to CC-34: an update changes what it names and nothing else.
+/// An update changes what it names and nothing else.
 pub async fn an_update_changes_what_it_names(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let patch = SettingsPatch {
@@ -96,7 +96,7 @@ pub async fn an_update_changes_what_it_names(fixture: &Fixture) {
     assert_eq!(queue.info().await.unwrap().settings, wanted);
 }
 
-/// CC-29: an update with one bad value changes nothing, and duplicates are not switched on later.
+/// An update with one bad value changes nothing, and duplicates are not switched on later.
 pub async fn a_refused_update_changes_nothing(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let bad = [
@@ -114,7 +114,7 @@ pub async fn a_refused_update_changes_nothing(fixture: &Fixture) {
     assert_eq!(queue.info().await.unwrap().settings, short_locks());
 }
 
-/// House 24: names are kept as written and compared without case.
+/// Names are kept as written and compared without case.
 pub async fn names_compare_without_case(fixture: &Fixture) {
     let bellwether = fixture.bellwether();
     bellwether.create_queue("Orders/West", short_locks()).await.unwrap();
@@ -127,7 +127,7 @@ pub async fn names_compare_without_case(fixture: &Fixture) {
     assert_eq!(text(&next(&queue).await), "one");
 }
 
-/// CC-35: a name that is empty, too long or not printable is none.
+/// A name that is empty, too long or not printable is none.
 pub async fn names_that_cannot_be_are_refused(fixture: &Fixture) {
     let too_long = "x".repeat(limits::NAME_BYTES_MAX + 1);
     for name in ["", "a\nb", too_long.as_str()] {
@@ -138,7 +138,7 @@ pub async fn names_that_cannot_be_are_refused(fixture: &Fixture) {
     fixture.bellwether().create_queue(&longest, short_locks()).await.unwrap();
 }
 
-/// CC-40: what is asked of a queue that is not there is refused, and no queue appears.
+/// What is asked of a queue that is not there is refused, and no queue appears.
 pub async fn an_unknown_queue_is_refused(fixture: &Fixture) {
     let queue = fixture.bellwether().queue("nowhere").unwrap();
     let refused = [
@@ -156,7 +156,7 @@ pub async fn an_unknown_queue_is_refused(fixture: &Fixture) {
     assert!(fixture.bellwether().queues().await.unwrap().is_empty());
 }
 
-/// CC-80: a deleted queue takes its messages and dead letters along; one made anew is empty.
+/// A deleted queue takes its messages and dead letters along; one made anew is empty.
 pub async fn a_deleted_queue_takes_everything_along(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send_batch(["dead", "locked", "ready"]).await.unwrap();
@@ -171,7 +171,7 @@ pub async fn a_deleted_queue_takes_everything_along(fixture: &Fixture) {
     assert_eq!(queue.info().await.unwrap().counts, Counts::default());
 }
 
-/// CC-51: those who wait for a queue's messages hear that it was deleted.
+/// Those who wait for a queue's messages hear that it was deleted.
 pub async fn deleting_answers_those_who_wait(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let waiting = tokio::spawn(queue.receive().wait(Duration::from_secs(3600)).one());
@@ -181,7 +181,7 @@ pub async fn deleting_answers_those_who_wait(fixture: &Fixture) {
     assert_eq!(refusal(answer), Refusal::QueueNotFound(queue.name().clone()));
 }
 
-/// CC-75: purging removes what nobody has locked, and counts it.
+/// Purging removes what nobody has locked, and counts it.
 pub async fn purge_spares_what_is_locked(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send_batch(["locked", "deferred", "ready", "ready"]).await.unwrap();
@@ -197,7 +197,7 @@ pub async fn purge_spares_what_is_locked(fixture: &Fixture) {
     nothing(&queue).await;
 }
 
-/// CC-75: purging what is older than a time spares what is younger.
+/// Purging what is older than a time spares what is younger.
 pub async fn purge_spares_what_is_younger(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send_batch(["old", "old"]).await.unwrap();
@@ -209,7 +209,7 @@ pub async fn purge_spares_what_is_younger(fixture: &Fixture) {
     assert_eq!(text(&next(&queue).await), "young");
 }
 
-/// CC-33: a status refuses what it says and nothing else; the messages stay.
+/// A status refuses what it says and nothing else; the messages stay.
 pub async fn a_status_refuses_what_it_says(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send("one").await.unwrap();
@@ -240,7 +240,7 @@ pub async fn a_status_refuses_what_it_says(fixture: &Fixture) {
     assert_eq!(queue.info().await.unwrap().counts.ready, 3);
 }
 
-/// CC-33: a queue that is switched on again serves those who waited all along.
+/// A queue that is switched on again serves those who waited all along.
 pub async fn a_queue_switched_on_serves_those_who_wait(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let waiting = tokio::spawn(queue.receive().wait(Duration::from_secs(3600)).one());
@@ -255,7 +255,7 @@ pub async fn a_queue_switched_on_serves_those_who_wait(fixture: &Fixture) {
     assert_eq!(text(&delivery), "one");
 }
 
-/// CC-37: the counters show how many messages are in which state, and how large they are.
+/// The counters show how many messages are in which state, and how large they are.
 pub async fn counters_show_every_state(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send_batch(["dead", "deferred", "delayed", "locked", "ready", "ready"]).await.unwrap();
@@ -317,7 +317,7 @@ pub async fn what_came_in_is_there_or_left(fixture: &Fixture) {
     locked.complete().await.unwrap();
 }
 
-/// CC-37: queues are listed by name, page by page.
+/// Queues are listed by name, page by page.
 pub async fn queues_are_listed_by_name(fixture: &Fixture) {
     let caller = Caller::of(&fixture.bellwether());
     for name in ["pear", "Apple", "quince", "fig"] {
@@ -338,7 +338,7 @@ pub async fn queues_are_listed_by_name(fixture: &Fixture) {
     assert_eq!(found, ["Apple", "fig", "pear", "quince"]);
 }
 
-/// CC-32: a queue that nobody uses for so long deletes itself, and one that is used does not.
+/// A queue that nobody uses for so long deletes itself, and one that is used does not.
 pub async fn an_idle_queue_deletes_itself(fixture: &Fixture) {
     let settings = QueueSettings { delete_idle_ms: Some(3_000), ..short_locks() };
     let queue = fixture.queue_with(settings).await;

@@ -28,7 +28,7 @@ fn orders(bellwether: &Bellwether) -> Queue {
     bellwether.queue("orders").unwrap()
 }
 
-/// CC-02, D1: messages that were accepted are there, as they were sent, in order.
+/// D1: messages that were accepted are there, as they were sent, in order.
 pub async fn accepted_messages_are_there(fixture: &Fixture) {
     let mut queue = fixture.queue().await;
     let large = Bytes::from(vec![0xa5; 1_048_576]);
@@ -52,7 +52,7 @@ pub async fn accepted_messages_are_there(fixture: &Fixture) {
     nothing(&queue).await;
 }
 
-/// D1, CC-52: every state a message can be in is kept, with its number and its counts.
+/// D1: every state a message can be in is kept, with its number and its counts.
 pub async fn every_state_is_kept(fixture: &Fixture) {
     let queue = fixture.queue_with(QueueSettings::default()).await;
     let bodies = ["dead", "deferred", "delayed", "locked", "abandoned", "ready", "gone"];
@@ -122,7 +122,7 @@ pub async fn completed_messages_stay_gone(fixture: &Fixture) {
     }
 }
 
-/// CC-25 to CC-36: queues and their settings are there as they were left; deleted ones are not.
+/// Queues and their settings are there as they were left; deleted ones are not.
 pub async fn queues_and_settings_are_kept(fixture: &Fixture) {
     let target = fixture.other_queue("target").await;
     fixture.other_queue("deleted").await.delete().await.unwrap();
@@ -184,7 +184,7 @@ pub async fn locks_are_kept_for_a_whole_duration(fixture: &Fixture) {
     assert_ne!(delivery.token(), forgotten);
 }
 
-/// L2, house 15: a token of an earlier life is never that of a later delivery.
+/// L2: a token of an earlier life is never that of a later delivery.
 pub async fn tokens_are_never_reused(fixture: &Fixture) {
     let mut queue = fixture.queue().await;
     queue.send("one").await.unwrap();
@@ -201,7 +201,7 @@ pub async fn tokens_are_never_reused(fixture: &Fixture) {
     }
 }
 
-/// L5, CC-57: deliveries are counted across restarts, and the maximum is the maximum.
+/// L5: deliveries are counted across restarts, and the maximum is the maximum.
 pub async fn deliveries_are_counted_on(fixture: &Fixture) {
     let settings = QueueSettings { deliveries_max: 4, ..short_locks() };
     let mut queue = fixture.queue_with(settings).await;
@@ -217,7 +217,7 @@ pub async fn deliveries_are_counted_on(fixture: &Fixture) {
     assert_eq!(dead.received().dead_letter_reason(), Some("MaxDeliveryCountExceeded"));
 }
 
-/// CC-65, L4, L7: a session's state, its messages and its hold are kept.
+/// L4, L7: a session's state, its messages and its hold are kept.
 pub async fn sessions_are_kept(fixture: &Fixture) {
     let queue = fixture.queue_with(sessions()).await;
     let of = |body: &str| Message::new(body).session("s");
@@ -249,7 +249,7 @@ pub async fn sessions_are_kept(fixture: &Fixture) {
     assert_eq!(rest.iter().map(text).collect::<Vec<_>>(), ["2", "3"]);
 }
 
-/// CC-44: message ids are remembered across restarts, for as long as the window says.
+/// Message ids are remembered across restarts, for as long as the window says.
 pub async fn duplicates_are_remembered(fixture: &Fixture) {
     let settings = QueueSettings { duplicate_window_ms: Some(5_000), ..short_locks() };
     let mut queue = fixture.queue_with(settings).await;
@@ -264,7 +264,7 @@ pub async fn duplicates_are_remembered(fixture: &Fixture) {
     assert_ne!(queue.send(one()).await.unwrap(), SequenceNumber(0));
 }
 
-/// L9, CC-58: schedules, delays and times-to-live that ended meanwhile are caught up with.
+/// L9: schedules, delays and times-to-live that ended meanwhile are caught up with.
 pub async fn what_became_due_is_caught_up_with(fixture: &Fixture) {
     for round in 0..2 {
         let settings = QueueSettings { dead_letter_expired: true, ..short_locks() };
@@ -287,7 +287,7 @@ pub async fn what_became_due_is_caught_up_with(fixture: &Fixture) {
     }
 }
 
-/// House 3: a request that is repeated after a restart gets the first outcome.
+/// A request that is repeated after a restart gets the first outcome.
 pub async fn repeated_requests_get_the_first_outcome(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let caller = Caller::of(&fixture.bellwether());

@@ -16,7 +16,7 @@ async fn again(fixture: &Fixture, round: usize) -> Bellwether {
     if round == 0 { fixture.restart().await } else { fixture.kill().await }
 }
 
-/// E1, LE-93: terms go on growing, whatever became of the lease before.
+/// E1: terms go on growing, whatever became of the lease before.
 pub async fn terms_go_on_growing(fixture: &Fixture) {
     let mut last = Term(0);
     for round in 0..4 {
@@ -29,7 +29,7 @@ pub async fn terms_go_on_growing(fixture: &Fixture) {
     }
 }
 
-/// E8, house 21: a lease that was not released is honoured for a whole ttl from the restart.
+/// E8: a lease that was not released is honoured for a whole ttl from the restart.
 pub async fn a_lease_gets_grace(fixture: &Fixture) {
     let holder = Caller::join(fixture, 7, ms(60_000)).await;
     let term = holder.acquire(bound(LEASE, 1, TTL_MS)).await.unwrap();
@@ -47,7 +47,7 @@ pub async fn a_lease_gets_grace(fixture: &Fixture) {
     assert!(other.acquire(bound(LEASE, 2, TTL_MS)).await.unwrap() > term);
 }
 
-/// House 21: a holder that comes back in time keeps its lease and its term.
+/// A holder that comes back in time keeps its lease and its term.
 pub async fn a_holder_re_attaches(fixture: &Fixture) {
     let holder = Caller::join(fixture, 7, ms(60_000)).await;
     let term = holder.acquire(bound(LEASE, 1, TTL_MS)).await.unwrap();
@@ -94,7 +94,7 @@ pub async fn every_state_is_kept(fixture: &Fixture) {
     }
 }
 
-/// House 3, LE-39: an acquire that is repeated after a restart gets the first grant.
+/// An acquire that is repeated after a restart gets the first grant.
 pub async fn a_repeated_acquire_gets_the_first_grant(fixture: &Fixture) {
     let caller = Caller::join(fixture, 7, ms(60_000)).await;
     let acquire = Command::Acquire(bound(LEASE, 1, TTL_MS));
@@ -106,7 +106,7 @@ pub async fn a_repeated_acquire_gets_the_first_grant(fixture: &Fixture) {
     }
 }
 
-/// House 19: members outlive a restart if they are heard of again in time, and only then.
+/// Members outlive a restart if they are heard of again in time, and only then.
 pub async fn members_outlive_a_restart(fixture: &Fixture) {
     let member = Caller::join(fixture, 7, ms(TTL_MS)).await;
     let embedded = Caller::of(&fixture.bellwether());

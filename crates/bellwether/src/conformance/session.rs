@@ -37,7 +37,7 @@ async fn nothing(session: &Session) {
     assert!(found.is_none(), "nothing should be there, but: {found:?}");
 }
 
-/// CC-60, L6: a session's messages come in order, present and future ones, to its holder.
+/// L6: a session's messages come in order, present and future ones, to its holder.
 pub async fn a_session_comes_in_order(fixture: &Fixture) {
     let queue = of_sessions(fixture).await;
     send(&queue, "a", &["1", "2"]).await;
@@ -56,7 +56,7 @@ pub async fn a_session_comes_in_order(fixture: &Fixture) {
     assert_eq!(text(&delivery), "4");
 }
 
-/// CC-60, CC-03: sessions are served beside each other; a stalled one blocks nobody else.
+/// Sessions are served beside each other; a stalled one blocks nobody else.
 pub async fn a_stalled_holder_blocks_only_its_lane(fixture: &Fixture) {
     let queue = of_sessions(fixture).await;
     send(&queue, "stalled", &["1", "2"]).await;
@@ -70,7 +70,7 @@ pub async fn a_stalled_holder_blocks_only_its_lane(fixture: &Fixture) {
     held.complete().await.unwrap();
 }
 
-/// CC-61: a session queue refuses messages without a session, and receives without one.
+/// A session queue refuses messages without a session, and receives without one.
 pub async fn a_session_is_required(fixture: &Fixture) {
     let queue = of_sessions(fixture).await;
     let name = queue.name().clone();
@@ -82,7 +82,7 @@ pub async fn a_session_is_required(fixture: &Fixture) {
     assert!(queue.sessions().await.unwrap().is_empty());
 }
 
-/// CC-30: a queue without sessions carries a session's name, and gives messages out one by one.
+/// A queue without sessions carries a session's name, and gives messages out one by one.
 pub async fn without_sessions_a_name_is_only_carried(fixture: &Fixture) {
     let queue = fixture.queue().await;
     send(&queue, "a", &["1", "2"]).await;
@@ -95,7 +95,7 @@ pub async fn without_sessions_a_name_is_only_carried(fixture: &Fixture) {
     assert_eq!(text(&second), "2");
 }
 
-/// CC-62, L7: a session that is held cannot be taken, not even by the same member.
+/// L7: a session that is held cannot be taken, not even by the same member.
 pub async fn a_held_session_cannot_be_taken(fixture: &Fixture) {
     let queue = of_sessions(fixture).await;
     send(&queue, "a", &["1"]).await;
@@ -110,7 +110,7 @@ pub async fn a_held_session_cannot_be_taken(fixture: &Fixture) {
     accept(&queue, "a").await.close().await.unwrap();
 }
 
-/// CC-62: the next free session is the one with the oldest message; none free is an answer.
+/// The next free session is the one with the oldest message; none free is an answer.
 pub async fn the_oldest_session_is_next(fixture: &Fixture) {
     let queue = of_sessions(fixture).await;
     assert!(queue.accept_session().next().await.unwrap().is_none());
@@ -122,7 +122,7 @@ pub async fn the_oldest_session_is_next(fixture: &Fixture) {
     assert!(queue.accept_session().next().await.unwrap().is_none());
 }
 
-/// CC-62: a wait for a session ends with one that comes or becomes free, in order of asking.
+/// A wait for a session ends with one that comes or becomes free, in order of asking.
 pub async fn waiting_for_a_session_is_served(fixture: &Fixture) {
     let queue = of_sessions(fixture).await;
     let wait = || queue.accept_session().wait(Duration::from_secs(3600));
@@ -142,7 +142,7 @@ pub async fn waiting_for_a_session_is_served(fixture: &Fixture) {
     assert_eq!(first.id().as_str(), "a");
 }
 
-/// CC-63, CC-64, L7: when a hold runs out its deliveries have failed, and its tokens are void.
+/// L7: when a hold runs out its deliveries have failed, and its tokens are void.
 pub async fn a_hold_that_runs_out_counts(fixture: &Fixture) {
     let queue = of_sessions(fixture).await;
     send(&queue, "a", &["1", "2"]).await;
@@ -162,7 +162,7 @@ pub async fn a_hold_that_runs_out_counts(fixture: &Fixture) {
     delivery.complete().await.unwrap();
 }
 
-/// CC-64: closing a session gives back what was handed out, uncounted; dropping it closes it.
+/// Closing a session gives back what was handed out, uncounted; dropping it closes it.
 pub async fn closing_a_session_does_not_count(fixture: &Fixture) {
     let queue = of_sessions(fixture).await;
     send(&queue, "a", &["1", "2"]).await;
@@ -182,7 +182,7 @@ pub async fn closing_a_session_does_not_count(fixture: &Fixture) {
     }
 }
 
-/// CC-63: a renewal keeps the session, and the deliveries in it, for a whole duration.
+/// A renewal keeps the session, and the deliveries in it, for a whole duration.
 pub async fn renewing_keeps_the_session(fixture: &Fixture) {
     let queue = of_sessions(fixture).await;
     send(&queue, "a", &["1"]).await;
@@ -197,7 +197,7 @@ pub async fn renewing_keeps_the_session(fixture: &Fixture) {
     session.close().await.unwrap();
 }
 
-/// CC-63: an abandoned message comes next again, before those behind it.
+/// An abandoned message comes next again, before those behind it.
 pub async fn an_abandoned_message_comes_next(fixture: &Fixture) {
     let queue = of_sessions(fixture).await;
     send(&queue, "a", &["1", "2"]).await;
@@ -221,7 +221,7 @@ pub async fn a_delayed_message_blocks_its_lane(fixture: &Fixture) {
     assert_eq!((text(&delivery), delivery.deliveries()), ("1", 2));
 }
 
-/// CC-66: a poison message blocks its lane until it is a dead letter, then the lane goes on.
+/// A poison message blocks its lane until it is a dead letter, then the lane goes on.
 pub async fn a_poison_message_blocks_its_lane(fixture: &Fixture) {
     let settings = QueueSettings { deliveries_max: 3, ..sessions() };
     let queue = fixture.queue_with(settings).await;
@@ -238,7 +238,7 @@ pub async fn a_poison_message_blocks_its_lane(fixture: &Fixture) {
     assert_eq!((text(&dead), dead.session.as_deref()), ("poison", Some("a")));
 }
 
-/// CC-70: a deferred message is fetched through its session, by whoever holds it.
+/// A deferred message is fetched through its session, by whoever holds it.
 pub async fn a_deferred_message_belongs_to_its_session(fixture: &Fixture) {
     let queue = of_sessions(fixture).await;
     send(&queue, "a", &["aside", "2"]).await;
@@ -256,7 +256,7 @@ pub async fn a_deferred_message_belongs_to_its_session(fixture: &Fixture) {
     found.pop().unwrap().complete().await.unwrap();
 }
 
-/// CC-65: a session's state is opaque bytes, outlives an empty lane, and nothing clears it.
+/// A session's state is opaque bytes, outlives an empty lane, and nothing clears it.
 pub async fn a_session_keeps_its_state(fixture: &Fixture) {
     let queue = of_sessions(fixture).await;
     let session = accept(&queue, "a").await;
@@ -278,7 +278,7 @@ pub async fn a_session_keeps_its_state(fixture: &Fixture) {
     assert_eq!(queue.info().await.unwrap().counts.size_bytes, 0);
 }
 
-/// CC-65: a session's state counts towards the queue's size, and only its holder sets it.
+/// A session's state counts towards the queue's size, and only its holder sets it.
 pub async fn a_state_has_limits(fixture: &Fixture) {
     let settings = QueueSettings { size_bytes_max: 1000, message_bytes_max: 600, ..sessions() };
     let queue = fixture.queue_with(settings).await;
@@ -293,7 +293,7 @@ pub async fn a_state_has_limits(fixture: &Fixture) {
     assert_eq!(refusal(session.set_state(None).await), void);
 }
 
-/// CC-60: sessions with messages or a state are listed by name.
+/// Sessions with messages or a state are listed by name.
 pub async fn sessions_are_listed(fixture: &Fixture) {
     let queue = of_sessions(fixture).await;
     for name in ["pear", "apple", "fig"] {

@@ -10,7 +10,7 @@ use super::Fixture;
 use super::support::{LOCK, ms, next, nothing, refusal, short_locks, text};
 use crate::message::{Message, Value};
 
-/// CC-52, L5: an abandoned message is there at once, and the delivery counts as a failure.
+/// L5: an abandoned message is there at once, and the delivery counts as a failure.
 pub async fn an_abandoned_message_comes_back_at_once(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send("one").await.unwrap();
@@ -23,7 +23,7 @@ pub async fn an_abandoned_message_comes_back_at_once(fixture: &Fixture) {
     assert_eq!((standing.failures, standing.crashes, standing.releases), (3, 0, 0));
 }
 
-/// House 15: a released delivery does not count, however often, but its number grows.
+/// A released delivery does not count, however often, but its number grows.
 pub async fn a_released_message_is_not_counted(fixture: &Fixture) {
     let settings = QueueSettings { deliveries_max: 2, ..short_locks() };
     let queue = fixture.queue_with(settings).await;
@@ -39,7 +39,7 @@ pub async fn a_released_message_is_not_counted(fixture: &Fixture) {
     assert_eq!(next(&queue).await.received().view().message.standing.releases, 5);
 }
 
-/// CC-99, L9: abandoned with a delay, a message comes back when the delay is over, in its place.
+/// L9: abandoned with a delay, a message comes back when the delay is over, in its place.
 pub async fn a_delayed_message_comes_back_later(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let first = queue.send("first").await.unwrap();
@@ -57,7 +57,7 @@ pub async fn a_delayed_message_comes_back_later(fixture: &Fixture) {
     assert_eq!((delivery.sequence(), delivery.deliveries()), (first, 2));
 }
 
-/// CC-57: a message is delivered so many times and no more, then it is a dead letter.
+/// A message is delivered so many times and no more, then it is a dead letter.
 pub async fn too_many_deliveries_make_a_dead_letter(fixture: &Fixture) {
     for (deliveries_max, name) in [(3, "three"), (1, "one")] {
         let settings = QueueSettings { deliveries_max, ..short_locks() };
@@ -76,7 +76,7 @@ pub async fn too_many_deliveries_make_a_dead_letter(fixture: &Fixture) {
     }
 }
 
-/// CC-57: locks that ran out and failures count together; a delay does not save the last try.
+/// Locks that ran out and failures count together; a delay does not save the last try.
 pub async fn every_counted_delivery_counts(fixture: &Fixture) {
     let settings = QueueSettings { deliveries_max: 3, ..short_locks() };
     let queue = fixture.queue_with(settings).await;
@@ -92,7 +92,7 @@ pub async fn every_counted_delivery_counts(fixture: &Fixture) {
     assert_eq!((standing.failures, standing.crashes), (2, 1));
 }
 
-/// CC-26: the maximum that counts is the one the queue has when a delivery ends.
+/// The maximum that counts is the one the queue has when a delivery ends.
 pub async fn a_raised_maximum_gives_more_tries(fixture: &Fixture) {
     let settings = QueueSettings { deliveries_max: 1, ..short_locks() };
     let queue = fixture.queue_with(settings).await;
@@ -106,7 +106,7 @@ pub async fn a_raised_maximum_gives_more_tries(fixture: &Fixture) {
     assert_eq!(queue.info().await.unwrap().counts.dead_letters, 1);
 }
 
-/// CC-70: a deferred message is only given out by its number.
+/// A deferred message is only given out by its number.
 pub async fn a_deferred_message_is_fetched_by_number(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send("aside").await.unwrap();
@@ -130,7 +130,7 @@ pub async fn a_deferred_message_is_fetched_by_number(fixture: &Fixture) {
     assert_eq!(queue.info().await.unwrap().counts.deferred, 0);
 }
 
-/// CC-70: deferred messages are fetched all or none; what is not deferred is not found.
+/// Deferred messages are fetched all or none; what is not deferred is not found.
 pub async fn deferred_messages_are_fetched_all_or_none(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let sent = queue.send_batch(["a", "b", "ready"]).await.unwrap();
@@ -144,7 +144,7 @@ pub async fn deferred_messages_are_fetched_all_or_none(fixture: &Fixture) {
     assert_eq!(found.iter().map(text).collect::<Vec<_>>(), ["b", "a"]);
 }
 
-/// CC-70: a deferred message that is given back is deferred again.
+/// A deferred message that is given back is deferred again.
 pub async fn a_deferred_message_goes_back_aside(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send("aside").await.unwrap();
@@ -160,7 +160,7 @@ pub async fn a_deferred_message_goes_back_aside(fixture: &Fixture) {
     fetch().await.complete().await.unwrap();
 }
 
-/// CC-53: properties changed by abandon, defer and dead-letter add up; the rest stays.
+/// Properties changed by abandon, defer and dead-letter add up; the rest stays.
 pub async fn changed_properties_add_up(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let sent = Message::new("body").property("tries", 0).property("keep", "as it was");
@@ -192,7 +192,7 @@ pub async fn changed_properties_add_up(fixture: &Fixture) {
     assert_eq!(dead.received().dead_letter_description(), Some("because"));
 }
 
-/// CC-53: a settlement that changes nothing leaves earlier changes as they are.
+/// A settlement that changes nothing leaves earlier changes as they are.
 pub async fn changes_stay_when_nothing_more_changes(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send("body").await.unwrap();

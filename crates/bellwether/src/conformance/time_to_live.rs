@@ -17,7 +17,7 @@ fn expiring(dead_letter_expired: bool) -> QueueSettings {
     QueueSettings { dead_letter_expired, ..short_locks() }
 }
 
-/// CC-58: an expired message is never handed out; it is dropped, and counted.
+/// An expired message is never handed out; it is dropped, and counted.
 pub async fn an_expired_message_is_never_handed_out(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.send(Message::new("short").ttl(TTL)).await.unwrap();
@@ -28,7 +28,7 @@ pub async fn an_expired_message_is_never_handed_out(fixture: &Fixture) {
     assert_eq!((info.totals.expired, info.counts.dead_letters), (1, 0));
 }
 
-/// CC-28, CC-81: where the queue says so, an expired message becomes a dead letter.
+/// Where the queue says so, an expired message becomes a dead letter.
 pub async fn an_expired_message_becomes_a_dead_letter(fixture: &Fixture) {
     let queue = fixture.queue_with(expiring(true)).await;
     queue.send(Message::new("short").ttl(TTL)).await.unwrap();
@@ -39,7 +39,7 @@ pub async fn an_expired_message_becomes_a_dead_letter(fixture: &Fixture) {
     assert_eq!(dead.received().dead_letter_reason(), Some("TTLExpiredException"));
 }
 
-/// CC-27: a queue's time-to-live holds for messages that name none, and cuts longer ones.
+/// A queue's time-to-live holds for messages that name none, and cuts longer ones.
 pub async fn the_queue_cuts_the_time_to_live(fixture: &Fixture) {
     let settings = QueueSettings { ttl_ms: Some(5_000), ..short_locks() };
     let queue = fixture.queue_with(settings).await;
@@ -59,7 +59,7 @@ pub async fn the_queue_cuts_the_time_to_live(fixture: &Fixture) {
     assert_eq!(lives, [5_000, 5_000, 1_000]);
 }
 
-/// CC-58: a message that was locked in time may be completed after its time.
+/// A message that was locked in time may be completed after its time.
 pub async fn a_locked_message_may_be_completed_late(fixture: &Fixture) {
     let queue = fixture.queue_with(expiring(true)).await;
     queue.send(Message::new("short").ttl(TTL)).await.unwrap();
@@ -69,7 +69,7 @@ pub async fn a_locked_message_may_be_completed_late(fixture: &Fixture) {
     nothing(&queue.dead_letters()).await;
 }
 
-/// CC-58: a message that comes back after its time expires at once.
+/// A message that comes back after its time expires at once.
 pub async fn a_message_that_comes_back_late_expires(fixture: &Fixture) {
     let queue = fixture.queue_with(expiring(true)).await;
     queue.send(Message::new("abandoned").ttl(TTL)).await.unwrap();
@@ -89,7 +89,7 @@ pub async fn a_message_that_comes_back_late_expires(fixture: &Fixture) {
     }
 }
 
-/// CC-70: a message that was set aside does not expire.
+/// A message that was set aside does not expire.
 pub async fn a_deferred_message_does_not_expire(fixture: &Fixture) {
     let queue = fixture.queue_with(expiring(false)).await;
     queue.send(Message::new("aside").ttl(TTL)).await.unwrap();
@@ -103,7 +103,7 @@ pub async fn a_deferred_message_does_not_expire(fixture: &Fixture) {
     queue.receive_deferred([aside]).await.unwrap().pop().unwrap().complete().await.unwrap();
 }
 
-/// CC-58: a message that waits for a retry expires like one that is ready.
+/// A message that waits for a retry expires like one that is ready.
 pub async fn a_delayed_message_expires(fixture: &Fixture) {
     let queue = fixture.queue_with(expiring(true)).await;
     queue.send(Message::new("short").ttl(TTL)).await.unwrap();
@@ -114,7 +114,7 @@ pub async fn a_delayed_message_expires(fixture: &Fixture) {
     nothing(&queue).await;
 }
 
-/// CC-27, CC-45: a scheduled message's life begins when it is due.
+/// A scheduled message's life begins when it is due.
 pub async fn a_scheduled_message_lives_from_its_time(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let due = fixture.wall_in(1_500);

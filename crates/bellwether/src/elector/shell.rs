@@ -117,7 +117,7 @@ pub(super) struct Shell {
     /// Calls in flight; `Err` if the store was closed. An ask that timed out stays: withdrawing
     /// it could give back what the next ask under the same id is granted.
     calls: JoinSet<Result<Event, Error>>,
-    /// One candidacy at a time for one handle (LE-59).
+    /// One candidacy at a time for one handle.
     _turn: OwnedMutexGuard<()>,
 }
 
@@ -203,7 +203,7 @@ impl Shell {
             Happened::Ended(None) => Event::WorkEnded(WorkEnd::Finished),
             Happened::Ended(Some(failure)) => {
                 if let Some(on_failure) = &self.on_failure {
-                    // Whoever listens must not be able to end the election (LE-05).
+                    // Whoever listens must not be able to end the election.
                     let call = AssertUnwindSafe(|| on_failure(term, &failure));
                     let _ = std::panic::catch_unwind(call);
                 }
@@ -297,7 +297,7 @@ impl Shell {
             Command::ReleaseLease { lease: self.acquire.lease.clone(), id, successor: None };
         self.calls.spawn(async move {
             Ok(match inner.ask(command).await {
-                // A lease that is not ours any more needs no giving back (LE-11).
+                // A lease that is not ours any more needs no giving back.
                 Ok(_) | Err(Error::Refused(Refusal::Lease(_) | Refusal::MemberGone)) => {
                     Event::Released
                 }

@@ -10,12 +10,15 @@ use bellwether_core::content::{ContentId, Place};
 use bellwether_core::fixed::FixedMap;
 use bytes::Bytes;
 
-use crate::journal::Journal;
+use crate::journal::{Journal, JournalFault};
 
 /// Bytes before a content that hold its checksum.
 pub(crate) const CHECKSUM_BYTES: u32 = 4;
 const WINDOW_BYTES: u32 = 256 * 1024;
 const WINDOWS: usize = 4;
+/// How often a read is tried before it is reported. Without a pause, for the writer waits for it:
+/// longer troubles are waited for by the receivers.
+const READ_TRIES: u32 = 3;
 
 /// See the module.
 #[derive(Debug)]
@@ -115,13 +118,23 @@ impl Bodies {
         wanted: u32,
         journal: &dyn Journal,
     ) -> Result<(), String> {
-        let reader = journal
-            .reader(unit)
-            .ok_or_else(|| format!("unit {unit:016x} of the journal is missing"))?;
         let mut len = wanted.max(WINDOW_BYTES);
+        let mut failures = 0;
         let bytes = loop {
+            // Asked for anew each time: it may be the opening that failed.
+            let reader = journal
+                .reader(unit)
+                .ok_or_else(|| format!("unit {unit:016x} of the journal is missing"))?;
             match reader.read(Place { unit, offset, len }) {
                 Ok(bytes) => break bytes,
+                Err(fault @ JournalFault::Unreadable { .. }) => {
+                    failures += 1;
+                    if failures == READ_TRIES {
+                        return Err(fault.to_string());
+                    }
+                    // What cannot be read may lie behind what is wanted.
+                    len = wanted;
+                }
                 Err(fault) if len == wanted => return Err(fault.to_string()),
                 // The unit ends before the window does.
                 Err(_) => len = wanted.max(len / 2),

@@ -21,6 +21,7 @@ const CALLS_MAX: usize = 200_000;
 pub(crate) type Answer = Result<Reply, Error>;
 
 /// Something for the writer.
+#[allow(clippy::large_enum_variant, reason = "nearly every item is a call")]
 pub(crate) enum Item {
     Call(Ticket, Call, Asker),
     Withdraw(Ticket),
@@ -34,8 +35,8 @@ pub(crate) struct Asker {
 
 impl Asker {
     /// Hands over the answer; gives it back if nobody takes it.
-    pub(crate) fn answer(self, answer: Answer) -> Result<(), (Answer, Undo)> {
-        self.reply.send((answer, self.undo))
+    pub(crate) fn answer(self, answer: Answer) -> Option<(Answer, Undo)> {
+        self.reply.send((answer, self.undo)).err()
     }
 }
 
@@ -121,20 +122,22 @@ impl Inbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves a call for the writer, or says why not.
-    pub(crate) fn push_call(&self, call: Call, asker: Asker) -> Result<Ticket, (Asker, Error)> {
+    /// Leaves a call for the writer. `None` if it cannot be taken; then it was answered.
+    pub(crate) fn push_call(&self, call: Call, asker: Asker) -> Option<Ticket> {
         let mut state = self.lock();
-        if let Some(error) = &state.closed {
-            return Err((asker, error.clone()));
-        }
-        if state.items.len() >= CALLS_MAX {
-            return Err((asker, Refusal::Busy { retry_after_ms: 100 }.into()));
+        let is_full = state.items.len() >= CALLS_MAX;
+        let busy = || is_full.then(|| Refusal::Busy { retry_after_ms: 100 }.into());
+        if let Some(error) = state.closed.clone().or_else(busy) {
+            drop(state);
+            // Nothing was handed out that would have to be given back.
+            let _ = asker.answer(Err(error));
+            return None;
         }
         state.last_ticket += 1;
         let ticket = Ticket(state.last_ticket);
         state.items.push_back(Item::Call(ticket, call, asker));
         self.len.store(state.items.len(), Ordering::SeqCst);
-        Ok(ticket)
+        Some(ticket)
     }
 
     /// Nobody waits for this answer any more.

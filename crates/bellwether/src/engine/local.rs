@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
 use super::Call;
-use super::inbox::Asker;
+use super::inbox::{Asker, Undo};
 use super::pending::Pending;
 use super::shard::{Shard, ShardOptions};
 use crate::clock::Clock;
@@ -77,6 +77,11 @@ impl Local {
     /// Hands in a call.
     pub(crate) fn submit(&self, call: Call) -> Pending<'_> {
         Pending::new(&self.shared, call)
+    }
+
+    /// Hands in a call whose outcome stands even if nobody takes its answer.
+    pub(crate) fn submit_for_good(&self, call: Call) -> Pending<'_> {
+        Pending::with_undo(&self.shared, call, Undo::Nothing)
     }
 
     /// Hands in a call whose answer nobody waits for.

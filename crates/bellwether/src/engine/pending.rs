@@ -39,19 +39,21 @@ enum Step {
 impl<'a> Pending<'a> {
     /// Leaves the call in the inbox.
     pub(crate) fn new(shared: &'a Shared, call: Call) -> Self {
+        let undo = Undo::of(&call.request);
+        Self::with_undo(shared, call, undo)
+    }
+
+    /// The same for a call that is undone otherwise, or not at all, if nobody takes its answer.
+    pub(crate) fn with_undo(shared: &'a Shared, call: Call, undo: Undo) -> Self {
         let (reply, answer) = oneshot::channel();
-        let asker = Asker { reply, undo: Undo::of(&call.request) };
+        let asker = Asker { reply, undo };
         let asked = match call.request.command {
             Command::Send { .. } | Command::Settle { .. } => Step::AskedToFlush,
             _ => Step::Asked,
         };
         let (ticket, step) = match shared.inbox.push_call(call, asker) {
-            Ok(ticket) => (ticket, asked),
-            Err((asker, error)) => {
-                // The receiver is in our hands: the answer cannot get lost.
-                let _ = asker.answer(Err(error));
-                (Ticket(0), Step::Waiting)
-            }
+            Some(ticket) => (ticket, asked),
+            None => (Ticket(0), Step::Waiting),
         };
         Self { answer, shared, ticket, step }
     }
@@ -89,12 +91,11 @@ impl Drop for Pending<'_> {
             return;
         }
         self.answer.close();
-        match self.answer.try_recv() {
-            Ok((answer, undo)) => self.shared.give_back(undo, &answer),
-            Err(_) => {
-                self.shared.inbox.push_withdraw(self.ticket);
-                self.shared.work();
-            }
+        if let Ok((answer, undo)) = self.answer.try_recv() {
+            self.shared.give_back(undo, &answer);
+        } else {
+            self.shared.inbox.push_withdraw(self.ticket);
+            self.shared.work();
         }
     }
 }

@@ -15,27 +15,31 @@
 //! There are no threads and no clock here: the caller says what time it is and when a flush is
 //! done. `R` is how the caller finds back to whoever asked.
 
+mod pieces;
+mod replay;
 mod upkeep;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use bellwether_core::change::Change;
-use bellwether_core::codec::{self, Reader};
+use bellwether_core::codec;
 use bellwether_core::command::{Command, NewContent, Request, Settlement};
 use bellwether_core::content::{ContentId, Place};
 use bellwether_core::error::Refusal;
 use bellwether_core::ledger::{Effects, Ledger};
+use bellwether_core::limits;
 use bellwether_core::name::{MemberSlot, RequestNumber, Ticket};
 use bellwether_core::outcome::{Answer, Barrier, Outcome};
 use bellwether_core::time::Now;
 use bytes::Bytes;
 
-use super::bodies::{Bodies, CHECKSUM_BYTES};
+use super::bodies::Bodies;
 use super::{Call, Reply};
 use crate::error::Error;
-use crate::journal::{Flush, FrameNumber, Journal, JournalFault, Prepared, Replay};
+use crate::journal::{Flush, FrameNumber, Journal, JournalFault, Replay};
 use crate::message::merge_overlays;
+use replay::Replayer;
 use upkeep::Upkeep;
 
 /// A frame is sealed when it has grown to this: large enough to make a flush worth its while,
@@ -95,43 +99,6 @@ pub struct Shard<R> {
 impl<R> std::fmt::Debug for Shard<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shard").field("frame", &self.frame).finish_non_exhaustive()
-    }
-}
-
-/// Replays a journal into a ledger.
-struct Replayer {
-    ledger: Ledger,
-    now: Now,
-}
-
-impl Replay for Replayer {
-    fn snapshot(&mut self, block: &[u8]) -> Result<(), String> {
-        self.each(block, |_| None)
-    }
-
-    fn frame(&mut self, at: Prepared, payload: &[u8]) -> Result<(), String> {
-        self.ledger.begin_frame(at.number.0);
-        self.each(payload, |offset| {
-            Some(Place { unit: at.unit, offset: at.payload_offset + offset, len: 0 })
-        })
-    }
-}
-
-impl Replayer {
-    fn each(&mut self, payload: &[u8], place: impl Fn(u32) -> Option<Place>) -> Result<(), String> {
-        let mut reader = Reader::new(payload);
-        while !reader.is_empty() {
-            let change =
-                codec::decode_change(&mut reader, self.now.boot).map_err(|e| e.to_string())?;
-            let mut at = None;
-            if let Change::Content { len, .. } = change {
-                reader.take(CHECKSUM_BYTES as usize).map_err(|e| e.to_string())?;
-                at = place(reader.position() as u32).map(|place| Place { len, ..place });
-                reader.take(len as usize).map_err(|e| e.to_string())?;
-            }
-            self.ledger.replay(self.now, &change, at);
-        }
-        Ok(())
     }
 }
 
@@ -209,8 +176,14 @@ impl<R> Shard<R> {
     /// A command's changes lie in one frame, so that a crash keeps all of them or none. What would
     /// not fit beside what is there begins a frame of its own.
     fn make_room(&mut self, call: &Call) -> Result<(), Refusal> {
-        let bytes: usize =
+        let mut bytes: usize =
             call.contents.iter().map(|content| content.len() + CHANGE_BYTES_MAX).sum();
+        if let Command::Send { messages, .. } = &call.request.command {
+            // Every queue that a message is forwarded through writes its session down once more.
+            let sessions = messages.iter().filter_map(|message| message.session.as_ref());
+            let once_more: usize = sessions.map(|session| session.as_str().len()).sum();
+            bytes += once_more * usize::from(limits::FORWARD_HOPS_MAX);
+        }
         let bytes_max = self.frame_bytes_max.saturating_sub(CHANGE_BYTES_MAX);
         if bytes > bytes_max {
             let (bytes, bytes_max) = (bytes as u64, bytes_max as u64);
@@ -267,8 +240,12 @@ impl<R> Shard<R> {
         if self.ledger.withdraw(ticket) { self.asked.remove(&ticket) } else { None }
     }
 
-    /// How long until [`Shard::tick`] has something to do.
+    /// How long until [`Shard::tick`] has something to do. It does nothing without a journal to
+    /// write to, so then there is nothing to wait for, however much is due.
     pub fn next_deadline_ms(&self, now: Now) -> Option<u64> {
+        if self.stalled || self.broken.is_some() {
+            return None;
+        }
         self.ledger.next_deadline_ms(now)
     }
 
@@ -395,6 +372,16 @@ impl<R> Shard<R> {
     /// Appends the frame that was filled, if any. Then nothing in it can be lost by a crash of
     /// this process.
     pub fn seal(&mut self) {
+        if self.payload.len() > self.frame_bytes_max {
+            self.seal_in_pieces();
+        }
+        self.seal_one();
+        if self.payload.is_empty() {
+            self.bodies.trim();
+        }
+    }
+
+    fn seal_one(&mut self) {
         if self.payload.is_empty() || self.broken.is_some() {
             return;
         }
@@ -419,7 +406,6 @@ impl<R> Shard<R> {
         self.stalled = false;
         self.payload.clear();
         self.bodies.forget_window(prepared.unit);
-        self.bodies.trim();
         self.note_emptied();
         self.next_frame(prepared.number.0 + 1);
         self.free.append(&mut self.at_append);

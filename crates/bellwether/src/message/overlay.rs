@@ -1,4 +1,4 @@
-//! Overlay: what settlements have changed of a message (CC-53).
+//! Overlay: what settlements have changed of a message.
 //!
 //! ```text
 //! 1       the format

@@ -94,7 +94,7 @@ pub struct PumpHandle {
 
 impl PumpHandle {
     /// Stops taking messages and gives back those no handler has begun, uncounted; what runs goes
-    /// on (CC-96). It has taken effect when [`PumpCounts::state`] says so.
+    /// on. It has taken effect when [`PumpCounts::state`] says so.
     pub fn pause(&self) {
         self.wish(Wish::Pause);
     }
@@ -104,7 +104,7 @@ impl PumpHandle {
         self.wish(Wish::Take);
     }
 
-    /// Takes no more, lets what runs end and settles it; then `run` returns (CC-97). Cannot be
+    /// Takes no more, lets what runs end and settles it; then `run` returns. Cannot be
     /// taken back.
     pub fn stop(&self) {
         self.wish(Wish::Stop);

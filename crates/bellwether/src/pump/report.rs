@@ -11,7 +11,7 @@ use super::verdict::Failure;
 
 pub(super) type OnError = Arc<dyn Fn(&PumpError) + Send + Sync>;
 
-/// One thing that went wrong (CC-95).
+/// One thing that went wrong.
 #[derive(Debug)]
 pub struct PumpError {
     /// What was being done.

@@ -1,82 +1,48 @@
 //! The program that is killed: it works on a store and says every fact, one a line, when it is
 //! acknowledged and not before. `try` lines say what is about to be asked.
+//!
+//! ```sh
+//! crash-child FOLDER LIFE
+//! ```
 
-use std::fmt::Write as _;
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
+
+mod store;
+
 use std::io::Write as _;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use bellwether::core::chance::Chance;
-use bellwether::core::command::{Acquire, Command as Ask, LeaseKind, Request};
+use bellwether::core::command::{Acquire, Command, LeaseKind, Request};
 use bellwether::core::name::{LeaseId, LeaseName, RequestNumber};
 use bellwether::core::outcome::Outcome;
-use bellwether::journal::file::FileOptions;
-use bellwether::{Bellwether, Error, Message, Open, Queue, QueueSettings};
+use bellwether::{Bellwether, Error, Message, Queue};
 
-pub(crate) const QUEUE: &str = "orders";
-pub(crate) const SESSIONS: &str = "sessions";
-pub(crate) const LEASE: &str = "leader";
-const FOLDER: &str = "BELLWETHER_CRASH_FOLDER";
-const LIFE: &str = "BELLWETHER_CRASH_LIFE";
+use store::{QUEUE, SESSIONS, body_of, open};
 
-/// Small units and early snapshots: all that a long life brings happens in a short one.
-pub(crate) fn open(folder: &str) -> Open {
-    let options = FileOptions {
-        segment_bytes_max: 256 << 10,
-        segment_bytes_first: 64 << 10,
-        snapshot_after_bytes: 512 << 10,
-        snapshot_room_bytes: 64 << 10,
-        ..FileOptions::default()
-    };
-    Open::new(format!("file:{folder}")).file_options(options)
-}
+const LEASE: &str = "leader";
 
-/// Makes the queues. Locks outlast any life here: the parent decides when they run out.
-pub(crate) async fn create_queues(bellwether: &Bellwether) {
-    let settings = QueueSettings { lock_ms: 300_000, ..QueueSettings::default() };
-    bellwether.create_queue(QUEUE, settings.clone()).await.unwrap();
-    let settings = QueueSettings { sessions: true, ..settings };
-    bellwether.create_queue(SESSIONS, settings).await.unwrap();
-}
-
-/// Starts this program once more, as the child.
-pub(crate) fn start(folder: &str, life: u32) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "child::child", "--nocapture", "--test-threads=1"])
-        .env(FOLDER, folder)
-        .env(LIFE, life.to_string())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
-        .spawn()
-        .unwrap()
-}
-
-#[test]
-#[ignore = "the child that is killed, not a test"]
-fn child() {
-    let (Ok(folder), Ok(life)) = (std::env::var(FOLDER), std::env::var(LIFE)) else { return };
-    // The harness has begun a line of its own.
-    println!();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let bellwether = open(&folder).open().await.unwrap();
-        say("open");
-        let queue = bellwether.queue(QUEUE).unwrap();
-        let sessions = bellwether.queue(SESSIONS).unwrap();
-        let mut tasks = tokio::task::JoinSet::new();
-        for task in 0..3 {
-            tasks.spawn(sender(queue.clone(), format!("{life}-{task}")));
-        }
-        for task in 0..3 {
-            tasks.spawn(receiver(queue.clone(), task));
-        }
-        tasks.spawn(session_worker(sessions, life.clone()));
-        tasks.spawn(leader(bellwether.clone(), life.parse().unwrap()));
-        if let Some(ended) = tasks.join_next().await {
-            let error = ended.unwrap().unwrap_err();
-            panic!("a task ended: {error}");
-        }
-    });
+#[tokio::main]
+async fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [folder, life] = &arguments[..] else { panic!("usage: crash-child FOLDER LIFE") };
+    let bellwether = open(folder).open().await.unwrap();
+    say("open");
+    let queue = bellwether.queue(QUEUE).unwrap();
+    let sessions = bellwether.queue(SESSIONS).unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    for task in 0..3 {
+        tasks.spawn(sender(queue.clone(), format!("{life}-{task}")));
+    }
+    for task in 0..3 {
+        tasks.spawn(receiver(queue.clone(), task));
+    }
+    tasks.spawn(session_worker(sessions, life.clone()));
+    tasks.spawn(leader(bellwether.clone(), life.parse().unwrap()));
+    if let Some(ended) = tasks.join_next().await {
+        let error = ended.unwrap().unwrap_err();
+        panic!("a task ended: {error}");
+    }
 }
 
 /// One line, in one write: the parent sees it whole or not at all.
@@ -84,18 +50,6 @@ fn say(fact: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("fact {fact}\n").as_bytes()).unwrap();
     out.flush().unwrap();
-}
-
-/// The body of a message, from its id: long enough to be torn.
-pub(crate) fn body_of(id: &str) -> String {
-    let seed = id.bytes().fold(7_u64, |seed, byte| seed.wrapping_mul(31) + u64::from(byte));
-    let mut chance = Chance::new(seed);
-    let words = 1 + chance.below(200);
-    let mut body = id.to_owned();
-    for _ in 0..words {
-        write!(body, " {:016x}", chance.bits()).unwrap();
-    }
-    body
 }
 
 async fn sender(queue: Queue, name: String) -> Result<(), Error> {
@@ -185,12 +139,12 @@ async fn leader(bellwether: Bellwether, life: u128) -> Result<(), Error> {
             wait_ms: 10_000,
             priority: 0,
         };
-        let Outcome::Granted { term, .. } = ask(Ask::Acquire(acquire)).await? else {
+        let Outcome::Granted { term, .. } = ask(Command::Acquire(acquire)).await? else {
             panic!("a grant")
         };
         say(&format!("term {term}"));
         tokio::time::sleep(Duration::from_millis(1)).await;
-        let release = Ask::ReleaseLease { lease: lease.clone(), id, successor: None };
+        let release = Command::ReleaseLease { lease: lease.clone(), id, successor: None };
         // Refused if it took longer than the lease lasts: then the next grant is a new term all
         // the same.
         let _ = ask(release).await;

@@ -233,8 +233,7 @@ impl Driver {
 
     /// A fixed run that passes through everything a store does.
     pub(crate) fn workload(&mut self) {
-        let settings = Box::new(QueueSettings::default());
-        self.ask(Command::CreateQueue { queue: queue(), settings }, Vec::new());
+        self.create_queue();
         for round in 0..40_u64 {
             let size = |i: u64| ((round * 131 + i * 397) % 900) as usize;
             self.send(&[vec![b'a'; size(1)], vec![b'b'; size(2)], vec![b'c'; size(3)]]);
@@ -264,6 +263,18 @@ impl Driver {
         }
     }
 
+    pub(crate) fn create_queue(&mut self) {
+        let settings = Box::new(QueueSettings::default());
+        self.ask(Command::CreateQueue { queue: queue(), settings }, Vec::new());
+    }
+
+    /// The contents of all messages, as far as they can be read.
+    pub(crate) fn peek_contents(&mut self) -> Vec<Result<Bytes, String>> {
+        let (from, sequence) = (QueuePath::main(queue()), SequenceNumber(0));
+        let peek = Command::Peek { from, sequence, max: 10_000, session: None };
+        self.ask_for_all(peek, Vec::new()).unwrap().contents
+    }
+
     fn peek(&mut self, from: QueuePath) -> BTreeMap<SequenceNumber, Bytes> {
         let sequence = SequenceNumber(0);
         let peek = Command::Peek { from, sequence, max: 10_000, session: None };
@@ -283,8 +294,7 @@ impl Driver {
 /// A store started again must hold what was told, and go on.
 pub(crate) fn assert_kept(disk: &SimDisk, told: &Told, now: Now, what: &str) {
     let mut driver = Driver::open(disk, now).unwrap_or_else(|e| panic!("{what}: {e}"));
-    let settings = Box::new(QueueSettings::default());
-    driver.ask(Command::CreateQueue { queue: queue(), settings }, Vec::new());
+    driver.create_queue();
     let main = driver.peek(QueuePath::main(queue()));
     let dead = driver.peek(QueuePath::dead(queue()));
     for (sequence, body) in &told.sent {

@@ -1,12 +1,13 @@
-//! F5, D10: a full disk refuses senders and nobody else, and work resumes by itself.
+//! D10: a full disk refuses senders and nobody else, and work resumes by itself.
 
 use bellwether::Error;
 use bellwether::core::command::{Command, Disposition, Request};
+use bellwether::core::error::Refusal;
 use bellwether::core::message::NewMessage;
 use bellwether::core::name::{RequestNumber, Ticket};
-use bellwether::core::settings::QueueSettings;
 use bellwether::core::time::Now;
 use bellwether::engine::Call;
+use bellwether::journal::JournalFault;
 use bellwether::journal::file::SimDisk;
 use bytes::Bytes;
 
@@ -18,8 +19,7 @@ fn on_a_small_disk(bytes: u64) -> (SimDisk, Driver) {
     let disk = SimDisk::new();
     disk.set_capacity(Some(bytes));
     let mut driver = Driver::open(&disk, Now::new(1_600_000_000_000, 5_000)).unwrap();
-    let settings = Box::new(QueueSettings::default());
-    driver.ask(Command::CreateQueue { queue: queue(), settings }, Vec::new()).unwrap();
+    driver.create_queue();
     (disk, driver)
 }
 
@@ -120,4 +120,33 @@ fn what_waits_for_room_is_not_refused_when_asked_again() {
     driver.turn();
     let mut outcome = |ticket| driver.answers.remove(&ticket).unwrap().unwrap().outcome;
     assert_eq!(outcome(1_000 + waits), outcome(2_000), "the same request twice");
+}
+
+/// Whoever waits for the next deadline would wait for nothing, as fast as the processor allows:
+/// what is due cannot become so before there is a journal again.
+#[test]
+fn nothing_is_due_while_nothing_can_be_written() {
+    let (disk, mut driver) = on_a_small_disk(200 << 10);
+    fill(&mut driver);
+    let [token] = driver.receive(1)[..] else { panic!("one message") };
+    driver.settle(token, Disposition::Abandon { delay_ms: Some(1_000) });
+    let is_stalled =
+        |driver: &Driver| matches!(driver.last_refusal, Some(Error::Refused(Refusal::DiskFull)));
+    driver.last_refusal = None;
+    while !is_stalled(&driver) {
+        for token in driver.receive(1) {
+            driver.settle(token, Disposition::Release);
+        }
+    }
+    let later = driver.now.plus_ms(1_000_000);
+    assert_eq!(driver.shard.next_deadline_ms(later), None, "the disk is full");
+    disk.set_capacity(None);
+    for _ in 0..10 {
+        driver.turn();
+    }
+    assert_eq!(driver.shard.next_deadline_ms(later), Some(0), "there is space again");
+
+    let fault = JournalFault::Broken { what: "write".into(), cause: "a test".into() };
+    driver.shard.fail(fault);
+    assert_eq!(driver.shard.next_deadline_ms(later), None, "the journal is broken");
 }

@@ -1,4 +1,4 @@
-//! F6, D9: every call to the disk fails once, below a whole engine.
+//! D9: every call to the disk fails once, below a whole engine.
 
 use bellwether::core::time::Now;
 use bellwether::journal::file::{CrashChoice, Fault, SimDisk};

@@ -1,4 +1,4 @@
-//! F1: the program is killed at random moments, and opened again.
+//! The program is killed at random moments, and opened again.
 
 use std::io::{BufRead as _, BufReader};
 use std::time::Duration;
@@ -6,9 +6,9 @@ use std::time::Duration;
 use bellwether::VirtualClock;
 use bellwether::core::chance::Chance;
 
-use crate::child;
 use crate::ledger_of_facts::Facts;
-use crate::opening::Folder;
+use crate::opening::{Folder, create, start_child};
+use crate::store::open;
 
 const KILLS: u32 = 50;
 
@@ -25,11 +25,7 @@ fn fifty_kills_lose_nothing() {
     let folder = Folder::new("kills");
     let mut facts = Facts::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let bellwether = child::open(&folder.path).open().await.unwrap();
-        child::create_queues(&bellwether).await;
-        bellwether.close().await;
-    });
+    runtime.block_on(create(&folder.path));
     for life in 0..KILLS {
         for line in live_and_die(&folder.path, life, &mut chance) {
             facts.hear(&line);
@@ -38,7 +34,7 @@ fn fifty_kills_lose_nothing() {
         runtime.block_on(async {
             // Opens at once: the lock died with its holder.
             let clock = VirtualClock::new();
-            let open = child::open(&folder.path);
+            let open = open(&folder.path);
             let open = if patient { open.clock(clock.clone()) } else { open };
             let bellwether = open.open().await.unwrap();
             facts.check(&bellwether).await;
@@ -58,7 +54,7 @@ fn fifty_kills_lose_nothing() {
 
 /// One life: what the child said before it was killed.
 fn live_and_die(folder: &str, life: u32, chance: &mut Chance) -> Vec<String> {
-    let mut child = child::start(folder, life);
+    let mut child = start_child(folder, life);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut ms = chance.below(400);
     // Some die while they open, some in their first moments, the others at work.

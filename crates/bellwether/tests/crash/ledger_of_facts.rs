@@ -6,7 +6,7 @@ use bellwether::core::name::SequenceNumber;
 use bellwether::core::outcome::QueueInfo;
 use bellwether::{Bellwether, Received};
 
-use crate::child::{QUEUE, SESSIONS, body_of};
+use crate::store::{QUEUE, SESSIONS, body_of};
 
 /// What became of one message, as far as anybody was told.
 #[derive(Debug, Default)]

@@ -1,14 +1,13 @@
 //! What a journal does on a good day.
 
-use bellwether_core::content::Place;
-
-use bellwether::journal::file::{State, check};
-use bellwether::journal::{Flush, Journal, JournalFault};
 use std::path::Path;
 use std::sync::Arc;
 
+use bellwether::journal::file::{CrashChoice, SimDisk, State, check};
+use bellwether::journal::{Flush, Journal, JournalFault};
+use bellwether_core::content::Place;
+
 use crate::world::{DIR, Driver, open, payload, run_jobs, tiny};
-use bellwether::journal::file::SimDisk;
 
 fn files(disk: &SimDisk, suffix: &str) -> Vec<String> {
     let names = disk.files().into_keys().map(|p| p.display().to_string());
@@ -247,6 +246,25 @@ fn check_tells_clean_from_torn_from_damaged_and_changes_nothing() {
     let verdict = look(&killed);
     let State::Damaged { fault } = verdict.state else { panic!("{verdict:?}") };
     assert!(fault.to_string().contains("0000000000000002.log"), "{fault}");
+}
+
+/// A process that crashes again and again does not fill its disk with what was cut off.
+#[test]
+fn copies_of_what_was_cut_off_are_kept_in_bounds() {
+    let mut disk = SimDisk::new();
+    let mut newest = None;
+    for _ in 0..20 {
+        let (mut driver, _) = Driver::open(&disk).unwrap();
+        newest = driver.journal.report().cut.first().and_then(|cut| cut.file.clone()).or(newest);
+        driver.append(600).unwrap();
+        driver.flush().unwrap();
+        driver.append(3000).unwrap();
+        // Of the last frame everything reaches the disk but its first sector.
+        disk = disk.crash(CrashChoice::LoseOne(0), usize::MAX);
+    }
+    let kept = files(&disk, ".bin");
+    assert!((8..=9).contains(&kept.len()), "{kept:?}");
+    assert_eq!(kept.last(), newest.as_ref());
 }
 
 #[test]

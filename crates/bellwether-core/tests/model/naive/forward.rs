@@ -25,7 +25,7 @@ impl Naive {
         Ok(t)
     }
 
-    /// A ready message moves on as far as it goes (CC-72).
+    /// A ready message moves on as far as it goes.
     pub fn forward(&mut self, q: usize, sequence: u64) {
         let Some(target) = self.queues[q].settings.forward_to.clone() else { return };
         let m = self.queues[q].find(false, sequence).unwrap();

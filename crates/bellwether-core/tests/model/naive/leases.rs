@@ -1,4 +1,4 @@
-//! Leases: the table of requirements §1.5, row by row.
+//! Leases: a table of state and action, row by row.
 
 use bellwether_core::command::{Acquire, LeaseKind, Request};
 use bellwether_core::error::{LeaseRefusal, Refusal};

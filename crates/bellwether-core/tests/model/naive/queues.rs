@@ -343,7 +343,7 @@ impl Naive {
         }
     }
 
-    /// Its time ran out (CC-28, CC-58).
+    /// Its time ran out.
     pub fn expire(&mut self, q: usize, m: usize) {
         if self.queues[q].settings.dead_letter_expired {
             self.dead_letter(q, m, Reason::TtlExpired, None);

@@ -139,7 +139,7 @@ impl Shared {
 
     pub(super) fn deliver(&self, answers: Vec<Answered<Asker>>) {
         for (asker, answer) in answers {
-            if let Err((answer, undo)) = asker.answer(answer) {
+            if let Some((answer, undo)) = asker.answer(answer) {
                 self.give_back(undo, &answer);
             }
         }
@@ -150,7 +150,7 @@ impl Shared {
         let undo = Undo::of(&call.request);
         let asker = Asker { reply: oneshot::channel().0, undo };
         // A closed engine has nobody left to tell.
-        if self.inbox.push_call(call, asker).is_ok() {
+        if self.inbox.push_call(call, asker).is_some() {
             self.work();
         }
     }

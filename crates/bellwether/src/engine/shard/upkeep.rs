@@ -28,9 +28,10 @@ const LOOK_EVERY_FRAMES: u64 = 1024;
 pub(super) struct Upkeep {
     snapshot: Option<SnapshotCursor>,
     carry: Option<Carry>,
-    /// Units that could not be read in this life. A bad old sector must not end the service of
-    /// everything else; whoever receives what lies there is told.
-    unreadable: BTreeSet<u64>,
+    /// Units that were looked through, or could not be, and still hold live contents: those lie
+    /// in a bad sector or behind one. That must not end the service of everything else; whoever
+    /// receives what lies there is told. Looking again in this life would find the same.
+    given_up: BTreeSet<u64>,
     /// Units that became empty, and the frames in which: a power cut that loses the frame brings
     /// back what lay there, so they are given back only when it is durable.
     emptied: BTreeMap<u64, u64>,
@@ -40,6 +41,14 @@ pub(super) struct Upkeep {
     /// A mark was written after the last frame.
     marked_at: u64,
     jobs_out: usize,
+}
+
+impl Upkeep {
+    /// What was put into frame `from` is written in frames up to `to`.
+    pub(super) fn put_off(&mut self, from: u64, to: u64) {
+        let frames = self.emptied.values_mut().filter(|frame| **frame == from);
+        frames.for_each(|frame| *frame = to);
+    }
 }
 
 /// How far the contents of a sparse unit were carried forward.
@@ -116,9 +125,9 @@ impl<R> Shard<R> {
         let Some(journal) = self.journal.as_mut() else { return Ok(false) };
         let ledger = &self.ledger;
         if self.upkeep.carry.is_none() {
-            let unreadable = &self.upkeep.unreadable;
+            let given_up = &self.upkeep.given_up;
             let unit = journal.sparse_unit(&|unit| {
-                if unreadable.contains(&unit) { 0 } else { ledger.live_bytes(unit) }
+                if given_up.contains(&unit) { 0 } else { ledger.live_bytes(unit) }
             });
             self.upkeep.carry = unit.map(|unit| Carry { unit, offset: 0 });
         }
@@ -134,25 +143,33 @@ impl<R> Shard<R> {
                     }
                 });
             });
-        match scanned {
-            Ok(Some(offset)) => carry.offset = offset,
-            Ok(None) => self.upkeep.carry = None,
-            Err(JournalFault::Unreadable { .. }) => {
-                self.upkeep.unreadable.insert(carry.unit);
-                self.upkeep.carry = None;
+        let looked_through = match scanned {
+            Ok(Some(offset)) => {
+                carry.offset = offset;
+                None
+            }
+            Ok(None) | Err(JournalFault::Unreadable { .. }) => {
+                self.upkeep.carry.take().map(|carry| carry.unit)
             }
             Err(fault) => return Err(fault),
-        }
+        };
         for (id, body) in live {
             if self.payload.len() + body.len() > target {
                 self.seal();
             }
             if self.stalled || self.broken.is_some() {
                 // What is left stays where it is; its unit is looked at again.
-                break;
+                self.upkeep.carry = None;
+                return Ok(false);
             }
             let len = body.len() as u32;
             self.put_content(now, &Change::Content { id, index: 0, len }, &body);
+        }
+        if let Some(unit) = looked_through {
+            // Units whose contents have gone since then are not asked about again.
+            let ledger = &self.ledger;
+            self.upkeep.given_up.retain(|unit| ledger.live_bytes(*unit) > 0);
+            self.upkeep.given_up.insert(unit);
         }
         Ok(self.upkeep.carry.is_some())
     }

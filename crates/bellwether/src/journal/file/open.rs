@@ -18,7 +18,7 @@ use super::check::Visitor;
 use super::disk::{Access, Disk, LockFault, is_full, read_full, write_all};
 use super::flusher::Flusher;
 use super::names;
-use super::options::FileOptions;
+use super::options::{CUT_FILES_MAX, FileOptions};
 use super::segment::{KeptUnit, Position, UNIT_HEADER_BYTES};
 use super::snapshotting::Snapshotting;
 use super::store::Store;
@@ -211,7 +211,9 @@ fn supply(store: &Arc<Store>, survey: &mut Survey, incarnation: u64) -> io::Resu
 }
 
 fn sweep(store: &Store, survey: &Survey, supply: &Supply, dead: &[u64]) -> io::Result<()> {
-    for name in &survey.litter {
+    // Names of units only grow, so the copies in the order of their names are in that of their age.
+    let old_cuts = survey.cut_files.len().saturating_sub(CUT_FILES_MAX);
+    for name in survey.litter.iter().chain(&survey.cut_files[..old_cuts]) {
         store.disk.remove(&store.path(name))?;
     }
     let older = survey.snapshots.len().saturating_sub(1);

@@ -12,6 +12,9 @@ pub(super) const SYNC_EVERY_BYTES: u64 = 8 << 20;
 pub(super) const UNIT_BYTES_MIN: u32 = 2 * UNIT_HEADER_BYTES;
 /// How many dead units are tolerated before live contents are carried forward.
 pub(super) const SPARSE_UNITS_SLACK: u64 = 8;
+/// How many copies of what was cut off are kept, the newest. They are there to be looked at after a
+/// crash: of a process that crashes again and again the last few tell as much as all.
+pub(super) const CUT_FILES_MAX: usize = 8;
 
 /// Sizes and names a file journal is opened with.
 #[derive(Clone, Debug)]

@@ -84,6 +84,8 @@ struct World {
     trace: Option<Vec<TraceOp>>,
     calls: u64,
     fault: Option<(u64, Fault)>,
+    /// Reads that are still to fail.
+    bad_reads: u32,
     capacity: Option<u64>,
 }
 
@@ -123,6 +125,11 @@ impl SimDisk {
         world.fault = Some((world.calls + k, fault));
     }
 
+    /// Lets the next `count` reads fail, whatever else is asked for in between.
+    pub fn fail_reads(&self, count: u32) {
+        self.world().bad_reads = count;
+    }
+
     /// Calls so far.
     pub fn calls(&self) -> u64 {
         self.world().calls
@@ -154,6 +161,7 @@ impl SimDisk {
         let mut world = self.world().clone();
         world.locks.clear();
         world.fault = None;
+        world.bad_reads = 0;
         world.trace = None;
         Self(Arc::new(Mutex::new(world)))
     }

@@ -95,6 +95,10 @@ impl DiskFile for SimFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut world = self.disk.world();
         world.may()?;
+        if world.bad_reads > 0 {
+            world.bad_reads -= 1;
+            return Err(eio());
+        }
         let file = &world.inodes[&self.inode].cache;
         let rest = file.get(offset as usize..).unwrap_or_default();
         let n = rest.len().min(bytes.len());

@@ -1,0 +1,225 @@
+//! Every outcome and every refusal, as answers are written.
+
+use super::{
+    AT, ID, LOCK, MESSAGE, NINE, STANDING, TEN, TOTALS, hex, lease_name, queue_name, reads_as,
+    session,
+};
+use crate::bytes_of;
+use crate::random::Random;
+use bellwether_core::content::{ContentId, Place};
+use bellwether_core::error::{LeaseRefusal, Operation, Refusal};
+use bellwether_core::message::{Message, MessageView, Standing, State};
+use bellwether_core::name::{
+    DeliveryNumber, Incarnation, LeaseId, MemberId, MemberSlot, SequenceNumber, SessionToken, Term,
+};
+use bellwether_core::outcome::{
+    Beat, Counts, LeaseInfo, LeaseState, MemberInfo, Outcome, QueueInfo, Sequences, SessionHold,
+};
+use bellwether_core::settings::QueueSettings;
+
+type Answer = Result<Outcome, Refusal>;
+
+const PLACE: Place = Place { unit: 2, offset: 4096, len: 1500 };
+
+fn queue_info() -> QueueInfo {
+    let counts =
+        Counts { ready: 1, locked: 2, scheduled: 3, deferred: 4, dead_letters: 5, size_bytes: 300 };
+    let (name, settings) = (queue_name(), QueueSettings::default());
+    QueueInfo { name, settings, created_at: NINE, counts, totals: TOTALS }
+}
+
+fn member_info() -> MemberInfo {
+    MemberInfo {
+        id: MemberId(ID),
+        slot: MemberSlot(2),
+        metadata: "host a".into(),
+        joined_at: NINE,
+        leases: vec![(lease_name(), Term(12))],
+    }
+}
+
+fn lease_info(state: LeaseState) -> LeaseInfo {
+    LeaseInfo {
+        name: lease_name(),
+        state,
+        term: Term(12),
+        id: Some(LeaseId(ID)),
+        holder: Some(MemberId(ID)),
+        metadata: "host a".into(),
+        ttl_ms: 15_000,
+        remaining_ms: 5_000,
+        granted_at: NINE,
+        version: 44,
+        step_down_asked: true,
+        waiting: vec![MemberId(ID)],
+    }
+}
+
+fn views() -> Vec<MessageView> {
+    let standing = Standing { state: State::Locked(LOCK), ..STANDING };
+    let places = [PLACE, Place { offset: 8192, ..PLACE }];
+    let locked = MessageView {
+        sequence: AT.sequence,
+        message: Message { expires_at: TEN, standing, ..MESSAGE },
+        session: Some(session()),
+        places,
+    };
+    let plain = MessageView { message: MESSAGE, session: None, ..locked.clone() };
+    vec![locked, plain]
+}
+
+fn outcomes() -> Vec<(Outcome, &'static str)> {
+    let token =
+        SessionToken { session: session(), number: DeliveryNumber(5), incarnation: Incarnation(3) };
+    let refused = vec![(1, Refusal::LockLost(AT.sequence))];
+    let leases = vec![(lease_name(), Term(12))];
+    let [held, available, expired, breaking, broken] = [
+        LeaseState::Leased,
+        LeaseState::Available,
+        LeaseState::Expired,
+        LeaseState::Breaking,
+        LeaseState::Broken,
+    ]
+    .map(lease_info);
+    vec![
+        (Outcome::Done, "0101"),
+        (Outcome::QueueCreated { existed: true }, "010201"),
+        (
+            Outcome::Queue(Box::new(queue_info())),
+            "0103064f7264657273e0d4030a000000000000000180808080c00280808004018095a4c6b7330102030405ac020102030405060708",
+        ),
+        (
+            Outcome::Queues(vec![queue_info()]),
+            "010401064f7264657273e0d4030a000000000000000180808080c00280808004018095a4c6b7330102030405ac020102030405060708",
+        ),
+        (Outcome::Sent(Sequences::Run { first: AT.sequence, count: 3 }), "010501ac0203"),
+        (Outcome::Sent(Sequences::List(vec![AT.sequence, SequenceNumber(0)])), "01050202ac0200"),
+        (Outcome::Count(300), "0106ac02"),
+        (
+            Outcome::Received(views()),
+            "01070279ac02e8078095a4c6b73380f2ffc7b73304e0d40302030105040103020406e9070462c3b662028020dc0b028040dc0b60ac02e8078095a4c6b73301028020dc0b028040dc0b",
+        ),
+        (
+            Outcome::Peeked(views()),
+            "01080279ac02e8078095a4c6b73380f2ffc7b73304e0d40302030105040103020406e9070462c3b662028020dc0b028040dc0b60ac02e8078095a4c6b73301028020dc0b028040dc0b",
+        ),
+        (Outcome::Settled { refused: refused.clone() }, "010901010eac02"),
+        (Outcome::Renewed { lock_ms: 60_000, refused }, "010ae0d40301010eac02"),
+        (
+            Outcome::Session(Some(SessionHold { token, lock_ms: 60_000 })),
+            "010b010462c3b6620503e0d403",
+        ),
+        (Outcome::Session(None), "010b00"),
+        (Outcome::SessionState(ContentId(1000), PLACE), "010ce807028020dc0b"),
+        (Outcome::Sessions(vec![session()]), "010d010462c3b662"),
+        (Outcome::Joined(MemberSlot(2)), "010e02"),
+        (
+            Outcome::Beat(Beat { resync: true, lost: leases.clone(), step_down: leases }),
+            "010f0101076e696768746c790c01076e696768746c790c",
+        ),
+        (
+            Outcome::Members(vec![member_info()]),
+            "011001ffeeddccbbaa998877665544332211000206686f737420618095a4c6b73301076e696768746c790c",
+        ),
+        (Outcome::Granted { term: Term(12), ttl_ms: 15_000 }, "01110c9875"),
+        (Outcome::Breaking { remaining_ms: 5_000 }, "01128827"),
+        (
+            Outcome::Lease(Some(Box::new(held))),
+            "011301076e696768746c79020c01ffeeddccbbaa9988776655443322110001ffeeddccbbaa9988776655443322110006686f73742061987588278095a4c6b7332c0101ffeeddccbbaa99887766554433221100",
+        ),
+        (Outcome::Lease(None), "011300"),
+        (
+            Outcome::Leases(vec![available, expired, breaking, broken]),
+            "011404076e696768746c79010c01ffeeddccbbaa9988776655443322110001ffeeddccbbaa9988776655443322110006686f73742061987588278095a4c6b7332c0101ffeeddccbbaa99887766554433221100076e696768746c79030c01ffeeddccbbaa9988776655443322110001ffeeddccbbaa9988776655443322110006686f73742061987588278095a4c6b7332c0101ffeeddccbbaa99887766554433221100076e696768746c79040c01ffeeddccbbaa9988776655443322110001ffeeddccbbaa9988776655443322110006686f73742061987588278095a4c6b7332c0101ffeeddccbbaa99887766554433221100076e696768746c79050c01ffeeddccbbaa9988776655443322110001ffeeddccbbaa9988776655443322110006686f73742061987588278095a4c6b7332c0101ffeeddccbbaa99887766554433221100",
+        ),
+    ]
+}
+
+fn refusals() -> Vec<(Refusal, &'static str)> {
+    let queue = queue_name;
+    vec![
+        (Refusal::QueueNotFound(queue()), "0201064f7264657273"),
+        (
+            Refusal::QueueDisabled { queue: queue(), operation: Operation::Send },
+            "0202064f726465727301",
+        ),
+        (
+            Refusal::QueueDisabled { queue: queue(), operation: Operation::Receive },
+            "0202064f726465727302",
+        ),
+        (Refusal::QueueFull { queue: queue(), size_bytes_max: 300 }, "0203064f7264657273ac02"),
+        (Refusal::Busy { retry_after_ms: 300 }, "0204ac02"),
+        (Refusal::DiskFull, "0205"),
+        (
+            Refusal::InvalidName { what: "queue name", why: "it is empty" },
+            "02060a7175657565206e616d650b697420697320656d707479",
+        ),
+        (
+            Refusal::InvalidValue { what: "lock_ms", why: "too long".into() },
+            "0207076c6f636b5f6d7308746f6f206c6f6e67",
+        ),
+        (
+            Refusal::TooLarge { what: "one send", bytes: 300, bytes_max: 200 },
+            "0208086f6e652073656e64ac02c801",
+        ),
+        (Refusal::TooMany { what: "queues", max: 300 }, "020906717565756573ac02"),
+        (Refusal::SessionRequired(queue()), "020a064f7264657273"),
+        (Refusal::SessionNotSupported(queue()), "020b064f7264657273"),
+        (Refusal::SessionLocked(session()), "020c0462c3b662"),
+        (Refusal::SessionLost(session()), "020d0462c3b662"),
+        (Refusal::LockLost(AT.sequence), "020eac02"),
+        (Refusal::MessageNotFound(AT.sequence), "020fac02"),
+        (Refusal::MemberGone, "0210"),
+    ]
+}
+
+fn lease_refusals() -> Vec<(LeaseRefusal, &'static str)> {
+    let lease = lease_name;
+    vec![
+        (LeaseRefusal::Held { lease: lease(), term: Term(12) }, "021101076e696768746c790c"),
+        (LeaseRefusal::Breaking(lease()), "021102076e696768746c79"),
+        (LeaseRefusal::Broken(lease()), "021103076e696768746c79"),
+        (LeaseRefusal::BreakingCannotChange(lease()), "021104076e696768746c79"),
+        (LeaseRefusal::IdMismatch(lease()), "021105076e696768746c79"),
+        (LeaseRefusal::NotPresent(lease()), "021106076e696768746c79"),
+        (LeaseRefusal::TermOver { lease: lease(), term: Term(12) }, "021107076e696768746c790c"),
+        (LeaseRefusal::NotGranted(lease()), "021108076e696768746c79"),
+    ]
+}
+
+fn all() -> Vec<(Answer, &'static str)> {
+    let outcomes = outcomes().into_iter().map(|(outcome, hex)| (Ok(outcome), hex));
+    let refusals = refusals().into_iter().map(|(refusal, hex)| (Err(refusal), hex));
+    let lease_refusals =
+        lease_refusals().into_iter().map(|(refusal, hex)| (Err(refusal.into()), hex));
+    outcomes.chain(refusals).chain(lease_refusals).collect()
+}
+
+#[test]
+fn todays_answers_are_written() {
+    for (answer, wanted) in all() {
+        assert_eq!(hex(&bytes_of(&answer)), wanted, "{answer:?}");
+    }
+}
+
+#[test]
+fn todays_answers_are_read() {
+    for (answer, bytes) in all() {
+        reads_as(bytes, &answer);
+    }
+}
+
+/// A variant is written as a tag of its own, and so are its examples.
+#[test]
+fn every_answer_has_an_example() {
+    let tags = |at: usize, ours: fn(&Answer) -> bool| {
+        let examples = all().into_iter().filter(|(answer, _)| ours(answer));
+        let tags: std::collections::BTreeSet<u8> =
+            examples.map(|(answer, _)| bytes_of(&answer)[at]).collect();
+        tags.len()
+    };
+    assert_eq!(tags(1, Result::is_ok), Outcome::VARIANTS);
+    assert_eq!(tags(1, Result::is_err), Refusal::VARIANTS);
+    let about_leases = |answer: &Answer| matches!(answer, Err(Refusal::Lease(_)));
+    assert_eq!(tags(2, about_leases), LeaseRefusal::VARIANTS);
+}
