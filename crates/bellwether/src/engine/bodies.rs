@@ -1,5 +1,4 @@
-//! Contents on their way out: a bounded memory of the newest, and windows onto the journal for
-//! the rest.
+//! Contents on their way out: a bounded memory, and windows onto the journal for the rest.
 //!
 //! A queue that keeps up is served from memory. A deep backlog is read in its order of arrival,
 //! so one read of a window serves the next thousand messages.
@@ -16,6 +15,9 @@ use crate::journal::{Journal, JournalFault};
 pub(crate) const CHECKSUM_BYTES: u32 = 4;
 const WINDOW_BYTES: u32 = 256 * 1024;
 const WINDOWS: usize = 4;
+/// A queue gives out the oldest first, so in a full memory the newest goes: it is needed last.
+/// But one in so many is the oldest, or queues that nobody reads would fill it for good.
+const OLD_EVERY: u64 = 8;
 /// How often a read is tried before it is reported. Without a pause, for the writer waits for it:
 /// longer troubles are waited for by the receivers.
 const READ_TRIES: u32 = 3;
@@ -29,6 +31,7 @@ pub(crate) struct Bodies {
     /// `None`: everything is kept until it is dropped, because there is no journal to read from.
     bytes_max: Option<usize>,
     windows: VecDeque<Window>,
+    evictions: u64,
 }
 
 #[derive(Debug)]
@@ -46,6 +49,7 @@ impl Bodies {
             bytes: 0,
             bytes_max,
             windows: VecDeque::new(),
+            evictions: 0,
         }
     }
 
@@ -61,10 +65,13 @@ impl Bodies {
     pub(crate) fn trim(&mut self) {
         let Some(max) = self.bytes_max else { return };
         while self.bytes > max {
-            let Some((id, _)) = self.order.pop_front() else { return };
-            if let Some(body) = self.recent.remove(&id) {
-                self.bytes -= body.len();
-            }
+            self.evictions += 1;
+            let evicted = match self.evictions % OLD_EVERY {
+                0 => self.order.pop_front(),
+                _ => self.order.pop_back(),
+            };
+            let Some((id, _)) = evicted else { return };
+            self.remove(id);
         }
         // Dropped contents leave their names behind; forget them when they are the majority.
         if self.order.len() > 2 * self.recent.len() + 1024 {

@@ -12,6 +12,9 @@ use super::inbox::{Answer, Asker, Undo};
 use super::local::shared::Shared;
 use crate::error::Error;
 
+/// So much of one call may be left to the flusher; more is better done beside it.
+const SMALL: usize = 4;
+
 /// See the module. Dropped before it came, the request is withdrawn; if it was answered in that
 /// moment, what it was given is given back. Nothing stays locked for nobody.
 #[derive(Debug)]
@@ -24,7 +27,7 @@ pub(crate) struct Pending<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The call lies in the inbox; its answer waits for a flush in any case.
+    /// The call lies in the inbox; it is small, and its answer waits for a flush in any case.
     AskedToFlush,
     /// The call lies in the inbox.
     Asked,
@@ -47,10 +50,12 @@ impl<'a> Pending<'a> {
     pub(crate) fn with_undo(shared: &'a Shared, call: Call, undo: Undo) -> Self {
         let (reply, answer) = oneshot::channel();
         let asker = Asker { reply, undo };
-        let asked = match call.request.command {
-            Command::Send { .. } | Command::Settle { .. } => Step::AskedToFlush,
-            _ => Step::Asked,
+        let waits_for_flush = match &call.request.command {
+            Command::Send { messages, .. } => messages.len() <= SMALL,
+            Command::Settle { settlements, .. } => settlements.len() <= SMALL,
+            _ => false,
         };
+        let asked = if waits_for_flush { Step::AskedToFlush } else { Step::Asked };
         let (ticket, step) = match shared.inbox.push_call(call, asker) {
             Some(ticket) => (ticket, asked),
             None => (Ticket(0), Step::Waiting),
