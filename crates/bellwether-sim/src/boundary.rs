@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use bellwether::Error;
 use bellwether::engine::{Call, Reply};
-use bellwether_core::command::{Command, HeldSet, Request, Settlement};
+use bellwether_core::command::{Command, Request, Settlement};
 use bellwether_core::error::Refusal;
 use bellwether_core::message::{MessageView, State};
 use bellwether_core::name::{LeaseId, Part, QueuePath};
@@ -245,52 +245,10 @@ impl Boundary {
             (Command::RenewSession { queue, token }, _) => {
                 bus.record(What::HoldRenewed { hold: hold(queue, token), ok: true, applied_ms });
             }
-            (Command::Acquire(acquire), Outcome::Granted { term, .. }) => {
-                bus.stats.grants += 1;
-                bus.record(What::Granted {
-                    election: index(acquire.lease.as_str()),
-                    term: term.0,
-                    id: acquire.id.0,
-                    slot: request.member.0,
-                    renews: true,
-                    applied_ms,
-                });
+            _ => {
+                self.lease_said(bus, request, (applied_ms, asked), reply);
+                self.errand_said(bus, request, asked, reply);
             }
-            (Command::ChangeLease { lease, to, .. }, Outcome::Granted { term, .. }) => {
-                bus.record(What::Granted {
-                    election: index(lease.as_str()),
-                    term: term.0,
-                    id: to.0,
-                    slot: request.member.0,
-                    renews: false,
-                    applied_ms: asked.applied_ms,
-                });
-            }
-            (Command::RenewLease { lease, id }, Outcome::Granted { term, .. }) => {
-                let (election, id, term) = (index(lease.as_str()), id.0, term.0);
-                let stood = asked.stood == [true];
-                bus.record(What::RenewedById { election, id, term, stood, applied_ms });
-            }
-            (Command::ReleaseLease { lease, id, .. }, Outcome::Done) => {
-                let (election, id) = (index(lease.as_str()), id.0);
-                // Which copy was decided is not known: one of them must have had a right to it.
-                let stood = asked.stood == [true] || self.stood.contains(&key);
-                bus.record(What::Released { election, id, ok: true, stood, applied_ms });
-            }
-            (Command::Heartbeat { held: HeldSet::List(list) }, Outcome::Beat(beat)) => {
-                for ((lease, term), stood) in list.iter().zip(&asked.stood) {
-                    let ok = !beat.resync && !beat.lost.contains(&(lease.clone(), *term));
-                    bus.record(What::Kept {
-                        election: index(lease.as_str()),
-                        term: term.0,
-                        slot: request.member.0,
-                        ok,
-                        stood: *stood,
-                        applied_ms,
-                    });
-                }
-            }
-            _ => self.errand_said(bus, request, asked, reply),
         }
     }
 

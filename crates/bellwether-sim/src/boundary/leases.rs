@@ -2,16 +2,17 @@
 //! answer is lost with the process is never said: whoever only listened would take it for an older
 //! one.
 
+use bellwether::engine::Reply;
 use bellwether_core::command::{Command, HeldSet, LeaseKind, Request};
 use bellwether_core::lease::{Hold, Lease};
 use bellwether_core::ledger::Ledger;
 use bellwether_core::limits::{LEASE_GRACE_PERCENT, LEASE_MS_INFINITE};
 use bellwether_core::name::{LeaseId, LeaseName};
-use bellwether_core::outcome::LeaseState;
+use bellwether_core::outcome::{LeaseState, Outcome};
 use bellwether_core::time::Now;
 
-use super::Boundary;
-use super::words::{key, lease_name};
+use super::words::{index, key, lease_name};
+use super::{Asked, Boundary};
 use crate::bus::Bus;
 use crate::history::What;
 
@@ -68,6 +69,64 @@ impl Boundary {
                 })
                 .collect(),
             _ => Vec::new(),
+        }
+    }
+
+    /// An answer about a lease leaves the server; the request was decided at `applied_ms`.
+    pub(super) fn lease_said(
+        &self,
+        bus: &mut Bus,
+        request: &Request,
+        (applied_ms, asked): (u64, &Asked),
+        reply: &Reply,
+    ) {
+        match (&request.command, &reply.outcome) {
+            (Command::Acquire(acquire), Outcome::Granted { term, .. }) => {
+                bus.stats.grants += 1;
+                bus.record(What::Granted {
+                    election: index(acquire.lease.as_str()),
+                    term: term.0,
+                    id: acquire.id.0,
+                    slot: request.member.0,
+                    renews: true,
+                    applied_ms,
+                });
+            }
+            (Command::ChangeLease { lease, to, .. }, Outcome::Granted { term, .. }) => {
+                bus.record(What::Granted {
+                    election: index(lease.as_str()),
+                    term: term.0,
+                    id: to.0,
+                    slot: request.member.0,
+                    renews: false,
+                    applied_ms: asked.applied_ms,
+                });
+            }
+            (Command::RenewLease { lease, id }, Outcome::Granted { term, .. }) => {
+                let (election, id, term) = (index(lease.as_str()), id.0, term.0);
+                let stood = asked.stood == [true];
+                bus.record(What::RenewedById { election, id, term, stood, applied_ms });
+            }
+            (Command::ReleaseLease { lease, id, .. }, Outcome::Done) => {
+                let (election, id) = (index(lease.as_str()), id.0);
+                // Which copy was decided is not known: one of them must have had a right to it.
+                let stood = asked.stood == [true] || self.stood.contains(&key(request));
+                bus.record(What::Released { election, id, ok: true, stood, applied_ms });
+            }
+            (Command::Heartbeat { held: HeldSet::List(list) }, Outcome::Beat(beat)) => {
+                for ((lease, term), stood) in list.iter().zip(&asked.stood) {
+                    let ok = !beat.resync && !beat.lost.contains(&(lease.clone(), *term));
+                    bus.record(What::Kept {
+                        election: index(lease.as_str()),
+                        term: term.0,
+                        slot: request.member.0,
+                        ok,
+                        stood: *stood,
+                        applied_ms,
+                    });
+                }
+            }
+            _ => {}
         }
     }
 }

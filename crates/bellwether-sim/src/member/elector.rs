@@ -278,13 +278,14 @@ impl Elector {
 
     /// Shows what was true once, to see that it is refused.
     pub(super) fn ghost(&mut self, shell: &mut Shell, bus: &mut Bus) {
-        // The newest id may be held, asked for or about to be: it is not old yet.
-        let Some(id) = self.old_ids.iter().rev().find(|id| **id != self.id).copied() else {
-            return;
-        };
+        // The newest id may be held, asked for or about to be: it is not old yet. Who has stopped
+        // to work under it may renew it, if its time is not over.
+        let late = self.work.is_none() && shell.dice.percent(50);
+        let old = self.old_ids.iter().rev().find(|id| late || **id != self.id).copied();
+        let Some(id) = old else { return };
         bus.stats.ghosts += 1;
         let lease = lease_name(self.election);
-        let command = if shell.dice.percent(50) {
+        let command = if id == self.id || shell.dice.percent(50) {
             Command::RenewLease { lease, id }
         } else {
             Command::ReleaseLease { lease, id, successor: None }

@@ -53,9 +53,9 @@ impl Lessee {
                 Command::BreakLease { lease, period_ms }
             }
             (false, 1) => Command::TouchLease { lease },
-            // What is not held any more, or never was.
-            (false, 2) => Command::RenewLease { lease, id },
-            (false, 3) => Command::ReleaseLease { lease, id, successor: None },
+            // Also what is not held any more, or never was.
+            (false, 2) | (true, 0..12) => Command::RenewLease { lease, id },
+            (false, 3) | (true, 16..) => Command::ReleaseLease { lease, id, successor: None },
             (false, _) => {
                 self.id = Self::new_id(shell);
                 let ttl_ms = shell.dice.between(300, 6_000);
@@ -69,17 +69,15 @@ impl Lessee {
                     priority: 0,
                 })
             }
-            (true, 0..12) => Command::RenewLease { lease, id },
-            (true, 12..15) => {
+            (true, 12..=14) => {
                 let to = Self::new_id(shell);
                 self.id = to;
                 Command::ChangeLease { lease, id, to }
             }
-            (true, 15) => {
+            (true, _) => {
                 self.holds = false;
                 return self.rest(shell, 3_000);
             }
-            (true, _) => Command::ReleaseLease { lease, id, successor: None },
         };
         self.holds = false;
         let who = Who::Standing { lessee: self.index, turn: self.turn };
