@@ -10,7 +10,7 @@ type Map<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<Mix>>;
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub struct FixedMap<K, V>(Map<K, V>);
+pub(crate) struct FixedMap<K, V>(Map<K, V>);
 
 impl<K, V> Default for FixedMap<K, V> {
     fn default() -> Self {
@@ -20,27 +20,17 @@ impl<K, V> Default for FixedMap<K, V> {
 
 impl<K: Hash + Eq, V> FixedMap<K, V> {
     /// The value under `key`.
-    pub fn get(&self, key: &K) -> Option<&V> {
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
         self.0.get(key)
     }
 
     /// Puts a value under `key`; returns the one that was there.
-    pub fn insert(&mut self, key: K, value: V) -> Option<V> {
+    pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         self.0.insert(key, value)
     }
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Takes the value under `key` away.
-    pub fn remove(&mut self, key: &K) -> Option<V> {
+    pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
         self.0.remove(key)
     }
 }

@@ -12,11 +12,20 @@ const PAGE: u64 = 512;
 const DENSE_MIN: usize = PAGE as usize / 4;
 const SPARSE_MAX: usize = DENSE_MIN / 4;
 
+/// Pages that lie side by side, so that finding one is a step or two in a small tree.
+const GROUP: u64 = 64;
+
 /// See the module.
 #[derive(Clone, Debug)]
-pub(crate) struct Table<T> {
-    pages: BTreeMap<u64, Page<T>>,
+pub struct Table<T> {
+    groups: BTreeMap<u64, Group<T>>,
     len: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Group<T> {
+    pages: Box<[Option<Page<T>>]>,
+    live: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -27,55 +36,85 @@ enum Page<T> {
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        Self { pages: BTreeMap::new(), len: 0 }
+        Self { groups: BTreeMap::new(), len: 0 }
     }
 }
 
-impl<T: Copy> Table<T> {
+/// Group of a key, and page in it.
+fn split(key: u64) -> (u64, usize) {
+    (key / PAGE / GROUP, (key / PAGE % GROUP) as usize)
+}
+
+impl<T> Table<T> {
     /// How many records there are.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.len
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// The record under `key`.
-    pub(crate) fn get(&self, key: u64) -> Option<&T> {
-        self.pages.get(&(key / PAGE))?.get(key)
+    pub fn get(&self, key: u64) -> Option<&T> {
+        let (group, page) = split(key);
+        self.groups.get(&group)?.pages[page].as_ref()?.get(key)
     }
 
     /// The record under `key`, to change it.
-    pub(crate) fn get_mut(&mut self, key: u64) -> Option<&mut T> {
-        self.pages.get_mut(&(key / PAGE))?.get_mut(key)
+    pub fn get_mut(&mut self, key: u64) -> Option<&mut T> {
+        let (group, page) = split(key);
+        self.groups.get_mut(&group)?.pages[page].as_mut()?.get_mut(key)
     }
 
     /// Puts a record under `key`; returns the one that was there.
-    pub(crate) fn insert(&mut self, key: u64, value: T) -> Option<T> {
-        let page = self.pages.entry(key / PAGE).or_insert_with(|| Page::Sparse(Vec::new()));
-        let old = page.insert(key, value);
+    pub fn insert(&mut self, key: u64, value: T) -> Option<T> {
+        let (group, page) = split(key);
+        let group = self
+            .groups
+            .entry(group)
+            .or_insert_with(|| Group { pages: (0..GROUP).map(|_| None).collect(), live: 0 });
+        let page = &mut group.pages[page];
+        group.live += usize::from(page.is_none());
+        let old = page.get_or_insert_with(|| Page::Sparse(Vec::new())).insert(key, value);
         self.len += usize::from(old.is_none());
         old
     }
 
     /// Takes the record under `key` away.
-    pub(crate) fn remove(&mut self, key: u64) -> Option<T> {
-        let page = self.pages.get_mut(&(key / PAGE))?;
-        let old = page.remove(key)?;
+    pub fn remove(&mut self, key: u64) -> Option<T> {
+        let (number, page) = split(key);
+        let group = self.groups.get_mut(&number)?;
+        let page = &mut group.pages[page];
+        let old = page.as_mut()?.remove(key)?;
         self.len -= 1;
-        if page.is_empty() {
-            self.pages.remove(&(key / PAGE));
+        if page.take_if(|page| page.is_empty()).is_some() {
+            group.live -= 1;
+            if group.live == 0 {
+                self.groups.remove(&number);
+            }
         }
         Some(old)
     }
 
     /// The records from `key` on, by number.
-    pub(crate) fn range(&self, key: u64) -> impl Iterator<Item = (u64, &T)> {
-        self.pages
-            .range(key / PAGE..)
+    pub fn range(&self, key: u64) -> impl Iterator<Item = (u64, &T)> {
+        let (first_group, first_page) = split(key);
+        self.groups
+            .range(first_group..)
+            .flat_map(move |(number, group)| {
+                let skipped = if *number == first_group { first_page } else { 0 };
+                let base = number * GROUP;
+                let pages = group.pages.iter().enumerate().skip(skipped);
+                pages.filter_map(move |(i, page)| Some((base + i as u64, page.as_ref()?)))
+            })
             .flat_map(|(number, page)| page.iter(number * PAGE))
             .skip_while(move |(found, _)| *found < key)
     }
 }
 
-impl<T: Copy> Page<T> {
+impl<T> Page<T> {
     fn get(&self, key: u64) -> Option<&T> {
         match self {
             Self::Dense { slots, .. } => slots[(key % PAGE) as usize].as_ref(),
@@ -112,9 +151,9 @@ impl<T: Copy> Page<T> {
                     }
                 }
                 if list.len() > DENSE_MIN {
-                    let mut slots = vec![None; PAGE as usize].into_boxed_slice();
-                    for (k, v) in &*list {
-                        slots[(k % PAGE) as usize] = Some(*v);
+                    let mut slots: Box<[Option<T>]> = (0..PAGE).map(|_| None).collect();
+                    for (k, v) in list.drain(..) {
+                        slots[(k % PAGE) as usize] = Some(v);
                     }
                     *self = Self::Dense { slots, live: DENSE_MIN + 1 };
                 }
@@ -131,9 +170,9 @@ impl<T: Copy> Page<T> {
                 if *live <= SPARSE_MAX {
                     let base = key - key % PAGE;
                     let list = slots
-                        .iter()
+                        .iter_mut()
                         .enumerate()
-                        .filter_map(|(i, slot)| slot.map(|value| (base + i as u64, value)))
+                        .filter_map(|(i, slot)| slot.take().map(|value| (base + i as u64, value)))
                         .collect();
                     *self = Self::Sparse(list);
                 }

@@ -99,7 +99,7 @@ fn message(sequence: u64) -> [Change; 2] {
 fn store(dir: &Path) -> [Prepared; 3] {
     let mut journal = open(dir);
     journal.snapshot_begin().unwrap();
-    journal.snapshot_block(encoded(&[queue()]));
+    journal.snapshot_block(Box::new(encoded(&[queue()])));
     journal.snapshot_end();
     while let Some(job) = journal.next_job() {
         journal.job_done(job.run()).unwrap();

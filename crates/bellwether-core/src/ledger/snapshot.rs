@@ -155,12 +155,7 @@ impl Ledger {
     /// The next slice of a snapshot: about `max` changes, handed to `write`. The ledger may move
     /// on between slices; the frames written since the snapshot began are replayed over it. A
     /// slice is taken between frames: what counts is counted up to the end of the last one.
-    pub fn snapshot(
-        &self,
-        cursor: &mut SnapshotCursor,
-        max: usize,
-        write: &mut dyn FnMut(&Change),
-    ) {
+    pub fn snapshot(&self, cursor: &mut SnapshotCursor, max: usize, write: &mut dyn FnMut(Change)) {
         let mut written = 0;
         while written < max && !cursor.is_done() {
             let (count, next) = self.snapshot_stage(cursor.stage, max - written, write);
@@ -173,7 +168,7 @@ impl Ledger {
         &self,
         stage: Stage,
         max: usize,
-        write: &mut dyn FnMut(&Change),
+        write: &mut dyn FnMut(Change),
     ) -> (usize, Stage) {
         match stage {
             Stage::Opening => self.write_opening(write),
@@ -233,8 +228,8 @@ impl Ledger {
                 let messages = messages.filter(|(_, m)| m.standing.state != State::Deferred);
                 let messages = messages.map(|(number, message)| {
                     let at = At { queue: id, part, sequence: SequenceNumber(number) };
-                    let (message, session) = (*message, self.session_of(at));
-                    let change = Change::Message { at, message, session, arrived: false };
+                    let session = queue.sessions.get(message.session).map(|s| s.id.clone());
+                    let change = Change::Message { at, message: *message, session, arrived: false };
                     (Stage::Message(id, part, number), change)
                 });
                 let next = match part {
@@ -256,22 +251,22 @@ impl Ledger {
 
     /// Which life it is; and the newest numbers given out, so that they are never given out again
     /// even if what bore them has gone: it is named as gone.
-    fn write_opening(&self, write: &mut dyn FnMut(&Change)) -> (usize, Stage) {
-        write(&Change::Opened { incarnation: self.incarnation });
-        write(&Change::QueueGone { id: self.last_queue });
-        write(&Change::MemberGone { slot: self.last_member, forgotten: true });
-        write(&Change::ContentAt { id: self.contents.last_id(), place: Place::default() });
+    fn write_opening(&self, write: &mut dyn FnMut(Change)) -> (usize, Stage) {
+        write(Change::Opened { incarnation: self.incarnation });
+        write(Change::QueueGone { id: self.last_queue });
+        write(Change::MemberGone { slot: self.last_member, forgotten: true });
+        write(Change::ContentAt { id: self.contents.last_id(), place: Place::default() });
         (4, Stage::Member(MemberSlot(0)))
     }
 
-    fn write_queue(&self, queue: &Queue, write: &mut dyn FnMut(&Change)) -> usize {
-        write(&Change::Queue {
+    fn write_queue(&self, queue: &Queue, write: &mut dyn FnMut(Change)) -> usize {
+        write(Change::Queue {
             id: queue.id,
             name: queue.name.clone(),
             settings: Box::new(queue.settings.clone()),
             created_at: queue.created_at,
         });
-        write(&Change::QueueTotals {
+        write(Change::QueueTotals {
             id: queue.id,
             as_of: self.written,
             next: queue.next_sequence(),
@@ -292,21 +287,21 @@ fn write_some(
     changes: impl Iterator<Item = (Stage, Change)>,
     max: usize,
     next: Stage,
-    write: &mut dyn FnMut(&Change),
+    write: &mut dyn FnMut(Change),
 ) -> (usize, Stage) {
     let mut count = 0;
     for (stage, change) in changes {
         if count >= max {
             return (count, stage);
         }
-        write(&change);
+        write(change);
         count += 1;
     }
     (count, next)
 }
 
-fn write_member(slot: MemberSlot, member: &Member, write: &mut dyn FnMut(&Change)) -> usize {
-    write(&Change::Member {
+fn write_member(slot: MemberSlot, member: &Member, write: &mut dyn FnMut(Change)) -> usize {
+    write(Change::Member {
         slot,
         id: member.id,
         metadata: member.metadata.clone(),
@@ -314,10 +309,10 @@ fn write_member(slot: MemberSlot, member: &Member, write: &mut dyn FnMut(&Change
         joined_at: member.joined_at,
     });
     if member.gone_at.is_some() {
-        write(&Change::MemberGone { slot, forgotten: false });
+        write(Change::MemberGone { slot, forgotten: false });
     }
     // Which answers were heard, beside no outcome at all: number zero is never kept.
-    write(&Change::Kept {
+    write(Change::Kept {
         member: slot,
         number: RequestNumber(0),
         answered_below: member.heard_below.max(RequestNumber(1)),

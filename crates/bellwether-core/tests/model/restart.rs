@@ -35,7 +35,7 @@ impl World {
         {
             let (max, now) = (1 + self.chance.below(4) as usize, self.now.boot);
             self.ledger.snapshot(&mut snapshot.cursor, max, &mut |change| {
-                codec::encode_change(change, now, &mut snapshot.bytes);
+                codec::encode_change(&change, now, &mut snapshot.bytes);
             });
         }
         let done = self.snapshot.take_if(|snapshot| snapshot.cursor.is_done());

@@ -4,9 +4,10 @@
 //! so one read of a window serves the next thousand messages.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use bellwether_core::content::{ContentId, Place};
-use bellwether_core::fixed::FixedMap;
+use bellwether_core::table::Table;
 use bytes::Bytes;
 
 use crate::journal::{Journal, JournalFault};
@@ -15,8 +16,9 @@ use crate::journal::{Journal, JournalFault};
 pub(crate) const CHECKSUM_BYTES: u32 = 4;
 const WINDOW_BYTES: u32 = 256 * 1024;
 const WINDOWS: usize = 4;
-/// A queue gives out the oldest first, so in a full memory the newest goes: it is needed last.
-/// But one in so many is the oldest, or queues that nobody reads would fill it for good.
+/// A queue gives out the oldest first, so when there is no room the newest is not kept: it is
+/// needed last. But one in so many pushes out the oldest, or queues that nobody reads would fill
+/// the memory for good.
 const OLD_EVERY: u64 = 8;
 /// How often a read is tried before it is reported. Without a pause, for the writer waits for it:
 /// longer troubles are waited for by the receivers.
@@ -25,13 +27,22 @@ const READ_TRIES: u32 = 3;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Bodies {
-    recent: FixedMap<ContentId, Bytes>,
-    order: VecDeque<(ContentId, usize)>,
+    /// Contents of the frame being filled, which are not in the journal yet, by id.
+    unsealed: Vec<(ContentId, Bytes)>,
+    kept: Table<Bytes>,
+    /// Bytes of what is kept.
     bytes: usize,
     /// `None`: everything is kept until it is dropped, because there is no journal to read from.
     bytes_max: Option<usize>,
+    /// How often there was no room.
+    misfits: u64,
     windows: VecDeque<Window>,
-    evictions: u64,
+}
+
+enum Found {
+    Kept(Bytes),
+    /// This part of what was copied.
+    Copied(Range<usize>),
 }
 
 #[derive(Debug)]
@@ -44,57 +55,103 @@ struct Window {
 impl Bodies {
     pub(crate) fn new(bytes_max: Option<usize>) -> Self {
         Self {
-            recent: FixedMap::default(),
-            order: VecDeque::new(),
+            unsealed: Vec::new(),
+            kept: Table::default(),
             bytes: 0,
             bytes_max,
+            misfits: 0,
             windows: VecDeque::new(),
-            evictions: 0,
         }
     }
 
     pub(crate) fn insert(&mut self, id: ContentId, body: Bytes) {
-        self.bytes += body.len();
         if self.bytes_max.is_some() {
-            self.order.push_back((id, body.len()));
+            self.unsealed.push((id, body));
+        } else {
+            self.kept.insert(id.0, body);
         }
-        self.recent.insert(id, body);
     }
 
-    /// Makes room, sparing contents that are not in the journal yet. Call between frames.
-    pub(crate) fn trim(&mut self) {
-        let Some(max) = self.bytes_max else { return };
-        while self.bytes > max {
-            self.evictions += 1;
-            let evicted = match self.evictions % OLD_EVERY {
-                0 => self.order.pop_front(),
-                _ => self.order.pop_back(),
-            };
-            let Some((id, _)) = evicted else { return };
-            self.remove(id);
+    /// The frame was appended: of what is in it, as much is kept as there is room for.
+    pub(crate) fn sealed(&mut self) {
+        let bytes_max = self.bytes_max.unwrap_or(usize::MAX);
+        for (id, body) in std::mem::take(&mut self.unsealed) {
+            if self.bytes + body.len() > bytes_max {
+                self.misfits += 1;
+                if !self.misfits.is_multiple_of(OLD_EVERY) {
+                    continue;
+                }
+                self.evict(body.len());
+            }
+            self.bytes += body.len();
+            self.kept.insert(id.0, body);
         }
-        // Dropped contents leave their names behind; forget them when they are the majority.
-        if self.order.len() > 2 * self.recent.len() + 1024 {
-            self.order.retain(|(id, _)| self.recent.get(id).is_some());
+    }
+
+    /// Lets go of the oldest, at least so many bytes of it.
+    fn evict(&mut self, bytes: usize) {
+        let until = self.bytes.saturating_sub(bytes);
+        while self.bytes > until {
+            let Some(oldest) = self.kept.range(0).next().map(|(id, _)| id) else { return };
+            self.remove(ContentId(oldest));
         }
     }
 
     pub(crate) fn remove(&mut self, id: ContentId) {
-        if let Some(body) = self.recent.remove(&id) {
-            self.bytes -= body.len();
+        if let Some(body) = self.kept.remove(id.0) {
+            self.bytes = self.bytes.saturating_sub(body.len());
+        } else if let Ok(index) = self.find_unsealed(id) {
+            self.unsealed.remove(index);
         }
     }
 
-    /// The content, checked.
+    /// Ids come in order.
+    fn find_unsealed(&self, id: ContentId) -> Result<usize, usize> {
+        self.unsealed.binary_search_by_key(&id, |(id, _)| *id)
+    }
+
+    /// One content, checked.
     pub(crate) fn get(
         &mut self,
         id: ContentId,
         place: Place,
         journal: Option<&dyn Journal>,
     ) -> Result<Bytes, String> {
-        if let Some(body) = self.recent.get(&id) {
-            return Ok(body.clone());
-        }
+        let mut found = self.get_all(std::iter::once((id, place)), journal);
+        found.pop().expect("one answer for one question")
+    }
+
+    /// Contents, checked. What must be read is copied side by side into one piece of memory.
+    pub(crate) fn get_all(
+        &mut self,
+        wanted: impl Iterator<Item = (ContentId, Place)>,
+        journal: Option<&dyn Journal>,
+    ) -> Vec<Result<Bytes, String>> {
+        let mut copies = Vec::new();
+        let found: Vec<Result<Found, String>> = wanted
+            .map(|(id, place)| {
+                if let Some(body) = self.in_memory(id) {
+                    return Ok(Found::Kept(body));
+                }
+                let start = copies.len();
+                copies.extend_from_slice(self.read(place, journal)?);
+                Ok(Found::Copied(start..copies.len()))
+            })
+            .collect();
+        let copies = Bytes::from(copies);
+        let bytes = |found| match found {
+            Found::Kept(body) => body,
+            Found::Copied(range) => copies.slice(range),
+        };
+        found.into_iter().map(|found| found.map(bytes)).collect()
+    }
+
+    fn in_memory(&self, id: ContentId) -> Option<Bytes> {
+        let unsealed = || self.find_unsealed(id).ok().map(|index| &self.unsealed[index].1);
+        self.kept.get(id.0).or_else(unsealed).cloned()
+    }
+
+    fn read(&mut self, place: Place, journal: Option<&dyn Journal>) -> Result<&[u8], String> {
         let Some(journal) = journal else { return Err("it is not in memory any more".into()) };
         let from = place.offset - CHECKSUM_BYTES;
         let wanted = place.len + CHECKSUM_BYTES;
@@ -115,7 +172,7 @@ impl Bodies {
                 place.unit, place.offset
             ));
         }
-        Ok(Bytes::copy_from_slice(body))
+        Ok(body)
     }
 
     fn read_window(

@@ -29,6 +29,7 @@ use bellwether_core::content::{ContentId, Place};
 use bellwether_core::error::Refusal;
 use bellwether_core::ledger::{Effects, Ledger};
 use bellwether_core::limits;
+use bellwether_core::message::MessageView;
 use bellwether_core::name::{MemberSlot, RequestNumber, Ticket};
 use bellwether_core::outcome::{Answer, Barrier, Outcome};
 use bellwether_core::time::Now;
@@ -329,22 +330,16 @@ impl<R> Shard<R> {
 
     fn contents_of(&mut self, outcome: &Outcome) -> Vec<Result<Bytes, String>> {
         let journal = self.journal.as_deref();
-        let mut contents = Vec::new();
         match outcome {
             Outcome::Received(views) | Outcome::Peeked(views) => {
-                contents.reserve(views.len());
-                for (id, place) in
-                    views.iter().flat_map(bellwether_core::message::MessageView::contents)
-                {
-                    contents.push(self.bodies.get(id, place, journal));
-                }
+                let wanted = views.iter().flat_map(MessageView::contents);
+                self.bodies.get_all(wanted, journal)
             }
             Outcome::SessionState(id, place) if id.0 != 0 => {
-                contents.push(self.bodies.get(*id, *place, journal));
+                vec![self.bodies.get(*id, *place, journal)]
             }
-            _ => {}
+            _ => Vec::new(),
         }
-        contents
     }
 
     /// Changed properties are kept as one overlay: a settlement that changes some is merged with
@@ -377,7 +372,7 @@ impl<R> Shard<R> {
         }
         self.seal_one();
         if self.payload.is_empty() {
-            self.bodies.trim();
+            self.bodies.sealed();
         }
     }
 

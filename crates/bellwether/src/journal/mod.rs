@@ -166,6 +166,18 @@ pub trait Job: Send {
     fn run(self: Box<Self>) -> Box<dyn std::any::Any + Send>;
 }
 
+/// A block of a snapshot that is encoded where there is time for it: in a job.
+pub trait Block: Send + std::fmt::Debug {
+    /// The block's bytes.
+    fn encode(self: Box<Self>) -> Vec<u8>;
+}
+
+impl Block for Vec<u8> {
+    fn encode(self: Box<Self>) -> Vec<u8> {
+        *self
+    }
+}
+
 /// One shard's journal.
 pub trait Journal: Send {
     /// The longest payload that [`Journal::prepare`] accepts.
@@ -207,8 +219,11 @@ pub trait Journal: Send {
     /// then hands over blocks as it gets to them.
     fn snapshot_begin(&mut self) -> Result<(), JournalFault>;
 
-    /// One block of the snapshot under way; written by a job.
-    fn snapshot_block(&mut self, block: Vec<u8>);
+    /// One block of the snapshot under way; encoded and written by a job.
+    fn snapshot_block(&mut self, block: Box<dyn Block>);
+
+    /// How many blocks no job has taken yet; they are in memory until then.
+    fn snapshot_blocks_waiting(&self) -> usize;
 
     /// No more blocks follow. Once the jobs have made the snapshot durable, and every frame
     /// appended before this call is durable, it replaces the previous one.

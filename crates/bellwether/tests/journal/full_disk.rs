@@ -57,7 +57,7 @@ fn a_snapshot_on_a_full_disk_gives_space_back() {
     assert!(driver.journal.wants_snapshot(), "a snapshot would free units");
     // Nothing is wanted any more, so the snapshot is small and fits the room kept for it.
     driver.journal.snapshot_begin().unwrap();
-    driver.journal.snapshot_block(crate::world::block(1, &[7; 600]));
+    driver.journal.snapshot_block(Box::new(crate::world::block(1, &[7; 600])));
     driver.journal.snapshot_end();
     driver.jobs().unwrap();
     driver.journal.reclaim(&|_| 0);

@@ -27,7 +27,7 @@ fn write(disk: &SimDisk) -> Frames {
         if life == 0 {
             journal.snapshot_begin().unwrap();
             for (number, bytes) in &appended {
-                journal.snapshot_block(block(*number, bytes));
+                journal.snapshot_block(Box::new(block(*number, bytes)));
             }
             journal.snapshot_end();
             run_jobs(&mut journal).unwrap();

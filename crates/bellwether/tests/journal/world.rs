@@ -142,14 +142,14 @@ impl Driver {
         let entries: Vec<Vec<u8>> = self.appended.iter().map(|(n, p)| block(*n, p)).collect();
         let half = entries.len() / 2;
         for entry in &entries[..half] {
-            self.journal.snapshot_block(entry.clone());
+            self.journal.snapshot_block(Box::new(entry.clone()));
         }
         self.jobs()?;
         self.append(300)?;
         self.append(700)?;
         let late: Vec<Vec<u8>> = self.appended.iter().map(|(n, p)| block(*n, p)).collect();
         for entry in &late[half..] {
-            self.journal.snapshot_block(entry.clone());
+            self.journal.snapshot_block(Box::new(entry.clone()));
         }
         self.journal.snapshot_end();
         self.jobs()?;

@@ -7,21 +7,41 @@ use bellwether_core::change::Change;
 use bellwether_core::codec::{self, Reader};
 use bellwether_core::content::{ContentId, Place};
 use bellwether_core::ledger::SnapshotCursor;
-use bellwether_core::time::Now;
+use bellwether_core::time::{BootTime, Now};
 use bytes::Bytes;
 
 use super::Shard;
 use crate::engine::bodies::CHECKSUM_BYTES;
-use crate::journal::{Job, JournalFault, Pressure};
+use crate::journal::{Block, Job, JournalFault, Pressure};
 
 /// Changes in one slice of a snapshot: well under 5 ms of the writer's time.
 const SNAPSHOT_SLICE: usize = 4096;
+/// Slices in memory that wait to be written.
+const SLICES_MAX: usize = 4;
 /// Bytes of an old unit that are looked through at a time.
 const CARRY_BYTES: usize = 256 * 1024;
 /// Frames between two looks at what can be given back.
 const RECLAIM_EVERY_FRAMES: u64 = 64;
 /// Frames between two looks at whether there is anything to do.
 const LOOK_EVERY_FRAMES: u64 = 1024;
+
+/// A part of the ledger's state, to be written down by a job: copying it takes a fraction of the
+/// time, and the writer waits for no more than that.
+#[derive(Debug)]
+struct Slice {
+    changes: Vec<Change>,
+    as_of: BootTime,
+}
+
+impl Block for Slice {
+    fn encode(self: Box<Self>) -> Vec<u8> {
+        let mut block = Vec::new();
+        for change in &self.changes {
+            codec::encode_change(change, self.as_of, &mut block);
+        }
+        block
+    }
+}
 
 /// How far the long work has got.
 #[derive(Debug, Default)]
@@ -102,15 +122,13 @@ impl<R> Shard<R> {
         }
         // Contents of the frame being filled have no place yet; and blocks must not pile up in
         // memory faster than they are written.
-        if !self.payload.is_empty() || self.upkeep.jobs_out > 2 {
+        if !self.payload.is_empty() || journal.snapshot_blocks_waiting() > SLICES_MAX {
             return Ok(false);
         }
         let Some(cursor) = self.upkeep.snapshot.as_mut() else { return Ok(false) };
-        let mut block = Vec::new();
-        self.ledger.snapshot(cursor, SNAPSHOT_SLICE, &mut |change| {
-            codec::encode_change(change, now.boot, &mut block);
-        });
-        journal.snapshot_block(block);
+        let mut changes = Vec::with_capacity(SNAPSHOT_SLICE);
+        self.ledger.snapshot(cursor, SNAPSHOT_SLICE, &mut |change| changes.push(change));
+        journal.snapshot_block(Box::new(Slice { changes, as_of: now.boot }));
         if cursor.is_done() {
             journal.snapshot_end();
             self.upkeep.snapshot = None;
@@ -270,8 +288,7 @@ fn each_content(payload: &[u8], mut visit: impl FnMut(ContentId, u32, &[u8])) {
     let mut reader = Reader::new(payload);
     while !reader.is_empty() {
         // A frame that was appended by this program and passed its checksum decodes.
-        let Ok(change) = codec::decode_change(&mut reader, bellwether_core::time::BootTime(0))
-        else {
+        let Ok(change) = codec::decode_change(&mut reader, BootTime(0)) else {
             return;
         };
         if let Change::Content { id, len, .. } = change {

@@ -15,7 +15,9 @@ use super::segment::{KeptUnit, Position, UNIT_HEADER_BYTES, Unit, Unopened};
 use super::snapshotting::Snapshotting;
 use super::store::Store;
 use super::supply::Supply;
-use crate::journal::{Flush, FrameNumber, Job, Journal, JournalFault, Prepared, Pressure, Read};
+use crate::journal::{
+    Block, Flush, FrameNumber, Job, Journal, JournalFault, Prepared, Pressure, Read,
+};
 
 /// A journal in a folder. Made by [`FileJournal::open`].
 pub struct FileJournal {
@@ -215,7 +217,11 @@ impl Journal for FileJournal {
         Ok(())
     }
 
-    fn snapshot_block(&mut self, block: Vec<u8>) {
+    fn snapshot_blocks_waiting(&self) -> usize {
+        self.snapshots.blocks_waiting()
+    }
+
+    fn snapshot_block(&mut self, block: Box<dyn Block>) {
         self.snapshots.block(block);
     }
 

@@ -10,7 +10,7 @@ use super::snapshot::SnapshotHeader;
 use super::snapshot_writer::SnapshotWriter;
 use super::store::Store;
 use super::supply::Supply;
-use crate::journal::Job;
+use crate::journal::{Block, Job};
 
 #[derive(Debug)]
 pub(super) enum FileJob {
@@ -21,7 +21,7 @@ pub(super) enum FileJob {
         header: SnapshotHeader,
         /// `None` for the first piece.
         writer: Option<SnapshotWriter>,
-        blocks: Vec<Vec<u8>>,
+        blocks: Vec<Box<dyn Block>>,
         /// Given with the last piece.
         end_frame: Option<u64>,
     },
@@ -50,7 +50,7 @@ impl Job for FileJob {
                 let written = writer
                     .map_or_else(|| SnapshotWriter::create(store.clone(), header), Ok)
                     .and_then(|mut writer| {
-                        writer.write(&blocks)?;
+                        writer.write(blocks)?;
                         if let Some(end_frame) = end_frame {
                             writer.finish(end_frame)?;
                         }

@@ -8,6 +8,7 @@ use super::names;
 use super::options::SYNC_EVERY_BYTES;
 use super::snapshot::{SNAPSHOT_HEADER_BYTES, SnapshotHeader, encode_block, encode_footer};
 use super::store::Store;
+use crate::journal::Block;
 
 #[derive(Debug)]
 pub(super) struct SnapshotWriter {
@@ -32,10 +33,10 @@ impl SnapshotWriter {
         Ok(Self { store, file, header, offset, synced: 0, blocks: 0, piece: Vec::new() })
     }
 
-    pub(super) fn write(&mut self, blocks: &[Vec<u8>]) -> io::Result<()> {
+    pub(super) fn write(&mut self, blocks: Vec<Box<dyn Block>>) -> io::Result<()> {
         for block in blocks {
             self.piece.clear();
-            encode_block(&mut self.piece, self.blocks, block);
+            encode_block(&mut self.piece, self.blocks, &block.encode());
             self.blocks += 1;
             self.put_piece()?;
         }

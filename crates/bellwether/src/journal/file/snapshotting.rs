@@ -9,6 +9,7 @@ use super::segment::Position;
 use super::snapshot::{SnapshotHeader, SnapshotRead};
 use super::snapshot_writer::SnapshotWriter;
 use super::store::Store;
+use crate::journal::Block;
 
 #[derive(Debug)]
 pub(super) struct Snapshotting {
@@ -28,7 +29,7 @@ struct UnderWay {
     header: SnapshotHeader,
     /// `appended_bytes` when it began.
     appended_bytes: u64,
-    blocks: Vec<Vec<u8>>,
+    blocks: Vec<Box<dyn Block>>,
     writer: Option<SnapshotWriter>,
     /// A job has the writer.
     out: bool,
@@ -69,7 +70,7 @@ impl Snapshotting {
     }
 
     pub(super) fn is_worth_it(&self, frees_units: bool) -> bool {
-        let enough = self.store.options.snapshot_after_bytes.max(2 * self.last_bytes);
+        let enough = self.store.options.snapshot_after_bytes.max(6 * self.last_bytes);
         self.under_way.is_none() && (self.appended_bytes >= enough || frees_units)
     }
 
@@ -89,7 +90,7 @@ impl Snapshotting {
     }
 
     /// Ignored if the snapshot was given up for want of space.
-    pub(super) fn block(&mut self, block: Vec<u8>) {
+    pub(super) fn block(&mut self, block: Box<dyn Block>) {
         if let Some(under_way) = &mut self.under_way {
             under_way.blocks.push(block);
         }
@@ -104,6 +105,10 @@ impl Snapshotting {
     /// True between the begin and the first piece's return.
     pub(super) fn is_beginning(&self) -> bool {
         self.under_way.as_ref().is_some_and(|under_way| under_way.writer.is_none())
+    }
+
+    pub(super) fn blocks_waiting(&self) -> usize {
+        self.under_way.as_ref().map_or(0, |under_way| under_way.blocks.len())
     }
 
     pub(super) fn next_job(&mut self, flushed: u64) -> Option<FileJob> {
