@@ -12,13 +12,14 @@ use bellwether_core::name::{
 use bellwether_core::outcome::Outcome;
 use tokio::sync::oneshot;
 
-use super::{Call, Reply};
+use super::Call;
+use super::content::Unread;
 use crate::error::Error;
 
 /// Calls that may wait for the writer; beyond, callers are refused instead of filling memory.
 const CALLS_MAX: usize = 200_000;
 
-pub(crate) type Answer = Result<Reply, Error>;
+pub(crate) type Answer = Result<Unread, Error>;
 
 /// Something for the writer.
 #[allow(clippy::large_enum_variant, reason = "nearly every item is a call")]
@@ -68,7 +69,7 @@ impl Undo {
 
     /// The call that gives back what was handed out by `answer`, if anything was.
     pub(crate) fn call(self, answer: &Answer) -> Option<Call> {
-        let Ok(Reply { outcome, .. }) = answer else { return None };
+        let Ok(Unread { outcome, .. }) = answer else { return None };
         let (member, command) = match (self, outcome) {
             (Self::Receive(member, from), Outcome::Received(views)) if !views.is_empty() => {
                 let tokens = views.iter().filter_map(bellwether_core::message::MessageView::token);
@@ -99,8 +100,8 @@ impl Undo {
 #[derive(Default)]
 pub(crate) struct Inbox {
     state: Mutex<State>,
-    /// How much lies there, to be looked at without the lock.
-    len: AtomicUsize,
+    /// How much work lies there, to be looked at without the lock.
+    weight: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -135,8 +136,8 @@ impl Inbox {
         }
         state.last_ticket += 1;
         let ticket = Ticket(state.last_ticket);
+        self.weight.fetch_add(weight(&call), Ordering::SeqCst);
         state.items.push_back(Item::Call(ticket, call, asker));
-        self.len.store(state.items.len(), Ordering::SeqCst);
         Some(ticket)
     }
 
@@ -144,8 +145,8 @@ impl Inbox {
     pub(crate) fn push_withdraw(&self, ticket: Ticket) {
         let mut state = self.lock();
         if state.closed.is_none() {
+            self.weight.fetch_add(1, Ordering::SeqCst);
             state.items.push_back(Item::Withdraw(ticket));
-            self.len.store(state.items.len(), Ordering::SeqCst);
         }
     }
 
@@ -153,12 +154,12 @@ impl Inbox {
     pub(crate) fn take(&self, items: &mut VecDeque<Item>) {
         let mut state = self.lock();
         std::mem::swap(&mut state.items, items);
-        self.len.store(0, Ordering::SeqCst);
+        self.weight.store(0, Ordering::SeqCst);
     }
 
-    /// How much lies there.
-    pub(crate) fn len(&self) -> usize {
-        self.len.load(Ordering::SeqCst)
+    /// How much work lies there, in messages; zero if nothing does.
+    pub(crate) fn weight(&self) -> usize {
+        self.weight.load(Ordering::SeqCst)
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -168,5 +169,14 @@ impl Inbox {
     /// From here on every call is answered with `error`.
     pub(crate) fn close(&self, error: Error) {
         self.lock().closed.get_or_insert(error);
+    }
+}
+
+/// How many messages a call sends or settles; one for anything else.
+fn weight(call: &Call) -> usize {
+    match &call.request.command {
+        Command::Send { messages, .. } => messages.len().max(1),
+        Command::Settle { settlements, .. } => settlements.len().max(1),
+        _ => 1,
     }
 }

@@ -10,6 +10,7 @@
 //! threads around it.
 
 pub(crate) mod bodies;
+pub mod content;
 pub(crate) mod inbox;
 pub mod local;
 pub(crate) mod pending;

@@ -7,13 +7,11 @@ use bellwether_core::command::Command;
 use bellwether_core::name::Ticket;
 use tokio::sync::oneshot;
 
-use super::Call;
+use super::content::Unread;
 use super::inbox::{Answer, Asker, Undo};
 use super::local::shared::Shared;
+use super::{Call, Reply};
 use crate::error::Error;
-
-/// So much of one call may be left to the flusher; more is better done beside it.
-const SMALL: usize = 4;
 
 /// See the module. Dropped before it came, the request is withdrawn; if it was answered in that
 /// moment, what it was given is given back. Nothing stays locked for nobody.
@@ -27,7 +25,7 @@ pub(crate) struct Pending<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The call lies in the inbox; it is small, and its answer waits for a flush in any case.
+    /// The call lies in the inbox; its answer waits for a flush in any case.
     AskedToFlush,
     /// The call lies in the inbox.
     Asked,
@@ -50,12 +48,10 @@ impl<'a> Pending<'a> {
     pub(crate) fn with_undo(shared: &'a Shared, call: Call, undo: Undo) -> Self {
         let (reply, answer) = oneshot::channel();
         let asker = Asker { reply, undo };
-        let waits_for_flush = match &call.request.command {
-            Command::Send { messages, .. } => messages.len() <= SMALL,
-            Command::Settle { settlements, .. } => settlements.len() <= SMALL,
-            _ => false,
+        let asked = match call.request.command {
+            Command::Send { .. } | Command::Settle { .. } => Step::AskedToFlush,
+            _ => Step::Asked,
         };
-        let asked = if waits_for_flush { Step::AskedToFlush } else { Step::Asked };
         let (ticket, step) = match shared.inbox.push_call(call, asker) {
             Some(ticket) => (ticket, asked),
             None => (Ticket(0), Step::Waiting),
@@ -65,9 +61,9 @@ impl<'a> Pending<'a> {
 }
 
 impl Future for Pending<'_> {
-    type Output = Answer;
+    type Output = Result<Reply, Error>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.step {
             Step::AskedToFlush if self.shared.leave_to_flusher() => self.step = Step::Waiting,
             Step::AskedToFlush | Step::Asked => {
@@ -86,7 +82,8 @@ impl Future for Pending<'_> {
         let answer = std::task::ready!(Pin::new(&mut self.answer).poll(cx));
         self.step = Step::Done;
         // A writer that went away without answering has lost the call, not done it.
-        Poll::Ready(answer.map_or(Err(Error::Closed), |(answer, _)| answer))
+        let (answer, _) = answer.map_err(|_| Error::Closed)?;
+        Poll::Ready(answer.map(Unread::read))
     }
 }
 

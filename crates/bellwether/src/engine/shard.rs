@@ -35,8 +35,9 @@ use bellwether_core::outcome::{Answer, Barrier, Outcome};
 use bellwether_core::time::Now;
 use bytes::Bytes;
 
+use super::Call;
 use super::bodies::Bodies;
-use super::{Call, Reply};
+use super::content::{Content, Unread};
 use crate::error::Error;
 use crate::journal::{Flush, FrameNumber, Journal, JournalFault, Replay};
 use crate::message::merge_overlays;
@@ -65,7 +66,7 @@ impl Default for ShardOptions {
 }
 
 /// An answer on its way.
-pub type Answered<R> = (R, Result<Reply, Error>);
+pub type Answered<R> = (R, Result<Unread, Error>);
 
 /// See the module.
 pub struct Shard<R> {
@@ -309,7 +310,7 @@ impl<R> Shard<R> {
         let result = match answer.result {
             Ok(outcome) => {
                 let contents = self.contents_of(&outcome);
-                Ok(Reply { outcome, contents })
+                Ok(Unread { outcome, contents })
             }
             Err(refusal) => Err(Error::Refused(refusal)),
         };
@@ -328,12 +329,12 @@ impl<R> Shard<R> {
         }
     }
 
-    fn contents_of(&mut self, outcome: &Outcome) -> Vec<Result<Bytes, String>> {
+    fn contents_of(&mut self, outcome: &Outcome) -> Vec<Content> {
         let journal = self.journal.as_deref();
         match outcome {
             Outcome::Received(views) | Outcome::Peeked(views) => {
                 let wanted = views.iter().flat_map(MessageView::contents);
-                self.bodies.get_all(wanted, journal)
+                wanted.map(|(id, place)| self.bodies.get(id, place, journal)).collect()
             }
             Outcome::SessionState(id, place) if id.0 != 0 => {
                 vec![self.bodies.get(*id, *place, journal)]
@@ -351,7 +352,7 @@ impl<R> Shard<R> {
             let old = self.ledger.overlay(&from.queue, from.part, token.sequence);
             let Some((id, place)) = old else { continue };
             let journal = self.journal.as_deref();
-            let Ok(old) = self.bodies.get(id, place, journal) else { continue };
+            let Ok(old) = self.bodies.get(id, place, journal).read() else { continue };
             let merged = call
                 .contents
                 .get(new.index as usize)
@@ -400,7 +401,6 @@ impl<R> Shard<R> {
         }
         self.stalled = false;
         self.payload.clear();
-        self.bodies.forget_window(prepared.unit);
         self.note_emptied();
         self.next_frame(prepared.number.0 + 1);
         self.free.append(&mut self.at_append);

@@ -85,7 +85,7 @@ impl FlusherBell {
         let is_worth_it = loop {
             self.is_asleep.store(true, Ordering::SeqCst);
             let Backlog { is_dirty, is_awaited } = state.backlog;
-            if is_awaited || inbox.len() > 0 {
+            if is_awaited || inbox.weight() > 0 {
                 break true;
             }
             if state.is_stopped {
@@ -117,14 +117,13 @@ pub(super) fn start(shared: Arc<Shared>, flush: Arc<dyn Flush>) -> JoinHandle<()
 
 fn run(shared: &Shared, flush: &dyn Flush) {
     while shared.flusher.wait(&shared.inbox) {
-        shared.turn(shared.claim(), Seal::Now);
+        shared.flusher_turn(shared.claim(), Seal::Now);
         let result = flush.flush();
         let mut writer = shared.claim();
         if let Err(fault) = result {
             writer.guarded(|shard| shard.fail(fault));
         }
         // The turn finds out how far all is durable.
-        shared.turn(writer, Seal::IfAwaited);
-        shared.work();
+        shared.flusher_turn(writer, Seal::IfAwaited);
     }
 }

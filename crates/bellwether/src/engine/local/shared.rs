@@ -26,8 +26,10 @@ use crate::journal::{Flush, JournalFault};
 
 /// Turns that a caller takes for others before it hands on to the keeper.
 const TURNS_MAX: usize = 4;
-/// So many calls are left to the flusher; more are better done beside it.
+/// So much may be left to the flusher; more is better done beside it.
 const LEAVE_MAX: usize = 8;
+/// So much the flusher does itself; more would keep it from flushing.
+const LIGHT_MAX: usize = 32;
 
 /// See the module.
 #[derive(Debug)]
@@ -85,7 +87,7 @@ impl Shared {
     /// Does what was asked, unless somebody is at it.
     pub(crate) fn work(&self) {
         for _ in 0..TURNS_MAX {
-            if self.inbox.len() == 0 || self.claims.load(Ordering::Acquire) > 0 {
+            if self.inbox.weight() == 0 || self.claims.load(Ordering::Acquire) > 0 {
                 return;
             }
             let writer = match self.writer.try_lock() {
@@ -95,7 +97,7 @@ impl Shared {
             };
             self.turn(writer, Seal::IfAwaited);
         }
-        if self.inbox.len() > 0 {
+        if self.inbox.weight() > 0 {
             self.keeper.ring();
         }
     }
@@ -103,7 +105,7 @@ impl Shared {
     /// Leaves a call whose answer waits for a flush to the next flush. False if it had better be
     /// done at once: there is no flusher, or so much to do that two should share it.
     pub(crate) fn leave_to_flusher(&self) -> bool {
-        if !self.has_flusher || self.inbox.len() > LEAVE_MAX {
+        if !self.has_flusher || self.inbox.weight() > LEAVE_MAX {
             return false;
         }
         self.flusher.look();
@@ -120,9 +122,23 @@ impl Shared {
 
     /// One batch: what has become durable, what is due, what was asked. Then lets go of the writer
     /// and hands out the answers.
-    pub(super) fn turn(&self, mut writer: MutexGuard<'_, Writer>, seal: Seal) {
+    pub(super) fn turn(&self, writer: MutexGuard<'_, Writer>, seal: Seal) {
+        self.turn_with(writer, Some(&self.inbox), seal);
+    }
+
+    /// The flusher's turn: it does what takes no time and leaves the rest to others.
+    pub(super) fn flusher_turn(&self, writer: MutexGuard<'_, Writer>, seal: Seal) {
+        let inbox = Some(&self.inbox).filter(|inbox| inbox.weight() <= LIGHT_MAX);
+        self.turn_with(writer, inbox, seal);
+        // Whoever asked may have found the writer taken, and gone.
+        if self.inbox.weight() > LIGHT_MAX && self.writer.try_lock().is_ok() {
+            self.keeper.ring();
+        }
+    }
+
+    fn turn_with(&self, mut writer: MutexGuard<'_, Writer>, inbox: Option<&Inbox>, seal: Seal) {
         let now = self.clock.now();
-        writer.turn(now, &self.inbox, seal);
+        writer.turn(now, inbox, seal);
         let Some(shard) = writer.shard.as_mut() else { return };
         let answers: Vec<Answered<Asker>> = shard.take_free().collect();
         self.flusher.tell(Backlog {
@@ -171,7 +187,7 @@ impl Shared {
 }
 
 impl Writer {
-    fn turn(&mut self, now: Now, inbox: &Inbox, seal: Seal) {
+    fn turn(&mut self, now: Now, inbox: Option<&Inbox>, seal: Seal) {
         let durable = self.flush.as_ref().map(|flush| flush.flushed());
         self.guarded(|shard| {
             if let Some(frame) = durable {
@@ -181,7 +197,9 @@ impl Writer {
                 shard.tick(now);
             }
         });
-        inbox.take(&mut self.items);
+        if let Some(inbox) = inbox {
+            inbox.take(&mut self.items);
+        }
         let mut items = std::mem::take(&mut self.items);
         // What is left when one of them breaks an invariant is answered with the fault.
         while !items.is_empty() {

@@ -10,7 +10,7 @@ use bellwether_core::codec::{self, Reader};
 use bellwether_core::time::BootTime;
 
 use super::Shard;
-use crate::engine::bodies::CHECKSUM_BYTES;
+use crate::engine::content::CHECKSUM_BYTES;
 use crate::error::Error;
 
 impl<R> Shard<R> {

@@ -6,7 +6,7 @@ use bellwether_core::content::Place;
 use bellwether_core::ledger::Ledger;
 use bellwether_core::time::Now;
 
-use crate::engine::bodies::CHECKSUM_BYTES;
+use crate::engine::content::CHECKSUM_BYTES;
 use crate::journal::{Prepared, Replay};
 
 /// Replays a journal into a ledger.

@@ -11,7 +11,7 @@ use bellwether_core::time::{BootTime, Now};
 use bytes::Bytes;
 
 use super::Shard;
-use crate::engine::bodies::CHECKSUM_BYTES;
+use crate::engine::content::CHECKSUM_BYTES;
 use crate::journal::{Block, Job, JournalFault, Pressure};
 
 /// Changes in one slice of a snapshot: well under 5 ms of the writer's time.
@@ -206,6 +206,7 @@ impl<R> Shard<R> {
         let due = self.frame >= self.upkeep.reclaimed_at + RECLAIM_EVERY_FRAMES;
         if due || self.upkeep.emptied.len() < emptied {
             self.upkeep.reclaimed_at = self.frame;
+            self.bodies.let_go();
             let (ledger, emptied) = (&self.ledger, &self.upkeep.emptied);
             let kept = |unit| u64::from(emptied.contains_key(&unit));
             journal.reclaim(&|unit| ledger.live_bytes(unit).max(kept(unit)));

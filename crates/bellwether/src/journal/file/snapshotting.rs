@@ -70,7 +70,7 @@ impl Snapshotting {
     }
 
     pub(super) fn is_worth_it(&self, frees_units: bool) -> bool {
-        let enough = self.store.options.snapshot_after_bytes.max(6 * self.last_bytes);
+        let enough = self.store.options.snapshot_after_bytes.max(12 * self.last_bytes);
         self.under_way.is_none() && (self.appended_bytes >= enough || frees_units)
     }
 
