@@ -57,7 +57,7 @@ pub(super) async fn against_sqlite(options: &Options, report: &mut Report) {
 }
 
 /// Sends, receives and completes one message after the other; how many.
-async fn cycles(queue: Queue, body_bytes: usize, until: Instant) -> u64 {
+pub(super) async fn cycles(queue: Queue, body_bytes: usize, until: Instant) -> u64 {
     let mut done = 0;
     while Instant::now() < until {
         queue.send(vec![0x42u8; body_bytes]).await.expect("sent");

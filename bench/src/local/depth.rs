@@ -2,28 +2,100 @@
 
 use std::time::Instant;
 
-use bellwether::{Bellwether, QueueSettings};
+use bellwether::{Bellwether, Queue, QueueSettings};
+use bytes::Bytes;
 
-use super::cycles::{cycle_batches, round, send_batches};
+use super::cycles::{cycle_batches, cycles, round, send_batches};
 use super::{Options, address, fresh};
 use crate::machine::resident_bytes;
 use crate::report::{Report, median, rate};
 
+const FILL_BATCH: usize = 500;
+const FILLERS: u64 = 4;
+
 pub(super) async fn run(options: &Options, report: &mut Report) {
-    let body = bytes::Bytes::from(vec![0x42u8; 256]);
-    let mut base: Option<(f64, f64)> = None;
-    for waiting in [0, 1_000_000, options.deep] {
-        let folder = fresh(options, "depth");
+    let empty = Store::open(options, "empty").await;
+    for waiting in [1_000_000, options.deep] {
+        let before = resident_bytes();
+        let deep = Store::open(options, "deep").await;
+        let filled = deep.fill(waiting).await;
+        let what = format!("first fill to {waiting} waiting, batches of {FILL_BATCH}");
+        report.figure(&what, rate(filled), filled);
+        let each = resident_bytes().saturating_sub(before) as f64 / waiting as f64;
+        let what = format!("resident memory per waiting message, {waiting}");
+        // The bounded memory for contents is part of it.
+        report.check(&what, format!("{each:.0} B"), each, "<= 160 B", each <= 160.0);
+        for (what, work) in [
+            ("full cycles, batches of 64, 16 callers", Work::CycleBatches),
+            ("full cycles, 64 callers", Work::Cycles),
+            ("sends, batches of 64, 8 callers", Work::SendBatches),
+        ] {
+            compare(options, report, &empty, &deep, waiting, what, work).await;
+        }
+        deep.bw.close().await;
+    }
+    empty.bw.close().await;
+}
+
+#[derive(Clone, Copy)]
+enum Work {
+    CycleBatches,
+    Cycles,
+    SendBatches,
+}
+
+/// The same work on both, by turns.
+async fn compare(
+    options: &Options,
+    report: &mut Report,
+    empty: &Store,
+    deep: &Store,
+    waiting: u64,
+    what: &str,
+    work: Work,
+) {
+    let (mut ratios, mut rates, mut bases) = (Vec::new(), Vec::new(), Vec::new());
+    // The first pair makes the units that the later ones write over.
+    for pair in 0..=options.pairs {
+        let base = empty.round(work).await;
+        let ours = deep.round(work).await;
+        if pair > 0 {
+            ratios.push(ours / base);
+            rates.push(ours);
+            bases.push(base);
+        }
+    }
+    let (ours, base, ratio) = (median(&mut rates), median(&mut bases), median(&mut ratios));
+    report.figure(&format!("{what}, empty queue"), rate(base), base);
+    let what = format!("{what}, {waiting} waiting");
+    report.figure(&what, rate(ours), ours);
+    let what = format!("{what}, to empty");
+    report.check(&what, format!("{ratio:.2}"), ratio, ">= 0.85", ratio >= 0.85);
+}
+
+struct Store {
+    bw: Bellwether,
+    queue: Queue,
+    body: Bytes,
+}
+
+impl Store {
+    async fn open(options: &Options, name: &str) -> Self {
+        let folder = fresh(options, name);
         let bw = Bellwether::open(address(&folder)).await.expect("a store");
         let queue = bw.create_queue("bench", QueueSettings::default()).await.expect("a queue");
-        let before = resident_bytes();
+        Self { bw, queue, body: Bytes::from(vec![0x42u8; 256]) }
+    }
+
+    /// Messages a second.
+    async fn fill(&self, waiting: u64) -> f64 {
         let start = Instant::now();
-        let tasks: Vec<_> = (0..4)
+        let tasks: Vec<_> = (0..FILLERS)
             .map(|_| {
-                let (queue, body) = (queue.clone(), body.clone());
+                let (queue, body) = (self.queue.clone(), self.body.clone());
                 tokio::spawn(async move {
-                    for _ in 0..waiting / 4 / 500 {
-                        let batch = (0..500).map(|_| body.clone());
+                    for _ in 0..waiting / FILLERS / FILL_BATCH as u64 {
+                        let batch = (0..FILL_BATCH).map(|_| body.clone());
                         queue.send_batch(batch).await.expect("sent");
                     }
                 })
@@ -32,38 +104,36 @@ pub(super) async fn run(options: &Options, report: &mut Report) {
         for task in tasks {
             task.await.expect("filled");
         }
-        if waiting > 0 {
-            let filled = waiting as f64 / start.elapsed().as_secs_f64();
-            let what = format!("first fill to {waiting} waiting, batches of 500");
-            report.figure(&what, rate(filled), filled);
-            let each = (resident_bytes() - before) as f64 / waiting as f64;
-            let what = format!("resident memory per waiting message, {waiting}");
-            // The bounded body cache is part of it.
-            report.check(&what, format!("{each:.0} B"), each, "<= 160 B", each <= 160.0);
-        }
-        let (mut cycles, mut sends) = (Vec::new(), Vec::new());
-        for _ in 0..options.pairs.div_ceil(2) {
-            let caller = |until| cycle_batches(bw.clone(), queue.clone(), body.clone(), until);
-            cycles.push(round(16, caller).await);
-        }
-        for _ in 0..options.pairs.div_ceil(2) {
-            let caller = |until| send_batches(queue.clone(), body.clone(), until);
-            sends.push(round(8, caller).await);
-        }
-        let (cycles, sends) = (median(&mut cycles), median(&mut sends));
-        let what = format!("full cycles, batches of 64, {waiting} waiting");
-        report.figure(&what, rate(cycles), cycles);
-        let what = format!("sends, batches of 64, {waiting} waiting");
-        report.figure(&what, rate(sends), sends);
-        match base {
-            None => base = Some((cycles, sends)),
-            Some((base_cycles, _)) => {
-                let ratio = cycles / base_cycles;
-                let what = format!("cycles at {waiting} waiting, to an empty queue");
-                let met = ratio >= 0.85;
-                report.check(&what, format!("{ratio:.2}"), ratio, ">= 0.85", met);
+        waiting as f64 / start.elapsed().as_secs_f64()
+    }
+
+    async fn round(&self, work: Work) -> f64 {
+        let Self { bw, queue, body } = self;
+        match work {
+            Work::CycleBatches => {
+                let caller = |until| cycle_batches(bw.clone(), queue.clone(), body.clone(), until);
+                round(16, caller).await
+            }
+            Work::Cycles => round(64, |until| cycles(queue.clone(), body.len(), until)).await,
+            Work::SendBatches => {
+                let before = queue.info().await.expect("counters").counts.active;
+                let caller = |until| send_batches(queue.clone(), body.clone(), until);
+                let rate = round(8, caller).await;
+                self.take_back(before).await;
+                rate
             }
         }
-        bw.close().await;
+    }
+
+    /// Takes out what a round of sends has put in, so that the next one finds the same depth.
+    async fn take_back(&self, until: u64) {
+        loop {
+            let waiting = self.queue.info().await.expect("counters").counts.active;
+            if waiting <= until {
+                return;
+            }
+            let max = (waiting - until).min(1000) as u32;
+            self.queue.receive().max(max).and_delete().await.expect("received");
+        }
     }
 }

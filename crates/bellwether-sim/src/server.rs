@@ -11,6 +11,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bellwether::engine::content::Unread;
 use bellwether::engine::shard::{Answered, Shard, ShardOptions};
 use bellwether::journal::file::{self, CrashChoice, FileJournal, FileOptions, SimDisk};
 use bellwether::journal::{FrameNumber, Journal, JournalFault};
@@ -292,6 +293,7 @@ impl Server {
     }
 
     fn say(&mut self, bus: &mut Bus, (asked, result): Answered<Asked>) {
+        let result = result.map(Unread::read);
         self.boundary.said(bus, &asked, &result, self.boot_zero_ms.wrapping_sub(BOOTED_MS));
         if let Asker::Member(packet) = &asked.asker {
             let answer = Answer { process: packet.process, tag: packet.tag, result };

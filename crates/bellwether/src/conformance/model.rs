@@ -20,6 +20,7 @@ use bytes::Bytes;
 
 use super::Fixture;
 use super::support::{at_last, join_command, ms};
+use crate::engine::content::Unread;
 use crate::engine::shard::{Shard, ShardOptions};
 use crate::engine::{Call, Reply};
 use crate::error::Error;
@@ -167,7 +168,9 @@ impl<'a> World<'a> {
 
     /// Whoever is answered by the rules is answered alike by the engine, and nobody else is.
     async fn compare(&mut self) {
-        let wanted: Vec<(u64, Answer)> = self.rules.take_free().collect();
+        let wanted = self.rules.take_free();
+        let wanted: Vec<(u64, Answer)> =
+            wanted.map(|(asker, answer)| (asker, answer.map(Unread::read))).collect();
         for (ticket, wanted) in wanted {
             let Some((waiting, request)) = self.asked.remove(&ticket) else { continue };
             let what = format!("{}: {:?}", self.place(), request.command);

@@ -101,12 +101,18 @@ impl Bodies {
         let Some(journal) = journal else {
             return Content::Lost("it is not in memory any more".into());
         };
-        if self.reader.as_ref().is_none_or(|(unit, _)| *unit != place.unit) {
-            self.reader = journal.reader(place.unit).map(|reader| (place.unit, reader));
+        if let Some((_, reader)) = self.reader.as_ref().filter(|(unit, _)| *unit == place.unit) {
+            return Content::There(Arc::clone(reader), place);
         }
-        match &self.reader {
-            Some((_, reader)) => Content::There(Arc::clone(reader), place),
-            None => Content::Lost(format!("unit {:016x} of the journal is missing", place.unit)),
+        match journal.reader(place.unit) {
+            Ok(Some(reader)) => {
+                self.reader = Some((place.unit, Arc::clone(&reader)));
+                Content::There(reader, place)
+            }
+            Ok(None) => {
+                Content::Lost(format!("unit {:016x} of the journal is missing", place.unit))
+            }
+            Err(fault) => Content::Lost(fault.to_string()),
         }
     }
 

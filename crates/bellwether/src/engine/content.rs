@@ -30,7 +30,7 @@ pub enum Content {
     Here(Bytes),
     /// It must be read.
     There(Arc<dyn Read>, Place),
-    /// Where it should lie there is nothing; this is what is known of it.
+    /// There is nothing to read it from; this is why.
     Lost(String),
 }
 
@@ -113,7 +113,9 @@ fn read_run(reader: &dyn Read, run: &[Place], found: &mut Vec<Result<Bytes, Stri
         }
         // What cannot be read may be another's.
         Err(_) if run.len() > 1 => {
-            run.iter().for_each(|place| read_run(reader, &[*place], found));
+            for place in run {
+                read_run(reader, &[*place], found);
+            }
         }
         Err(fault) => found.push(Err(fault.to_string())),
     }

@@ -197,8 +197,9 @@ pub trait Journal: Send {
     /// The flusher.
     fn flusher(&self) -> Arc<dyn Flush>;
 
-    /// A reader for one unit, or `None` if the unit is no longer kept.
-    fn reader(&self, unit: u64) -> Option<Arc<dyn Read>>;
+    /// A reader for one unit, or `None` if the unit is no longer kept. Fails with
+    /// [`JournalFault::Unreadable`] if it cannot be opened just now.
+    fn reader(&self, unit: u64) -> Result<Option<Arc<dyn Read>>, JournalFault>;
 
     /// Whether there is room.
     fn pressure(&self) -> Pressure;

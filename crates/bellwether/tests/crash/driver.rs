@@ -16,6 +16,7 @@ use bellwether::core::name::{
 use bellwether::core::outcome::Outcome;
 use bellwether::core::settings::QueueSettings;
 use bellwether::core::time::Now;
+use bellwether::engine::content::Unread;
 use bellwether::engine::shard::{Shard, ShardOptions};
 use bellwether::engine::{Call, Reply};
 use bellwether::journal::file::{FileJournal, FileOptions, SimDisk};
@@ -104,7 +105,7 @@ impl Driver {
 
     fn take(&mut self) {
         for (ticket, answer) in self.shard.take_free() {
-            self.answers.insert(ticket, answer);
+            self.answers.insert(ticket, answer.map(Unread::read));
         }
     }
 

@@ -42,7 +42,7 @@ fn a_prepared_position_is_where_the_payload_lies() {
         let at = driver.journal.prepare(len).unwrap();
         driver.append(len).unwrap();
         let place = Place { unit: at.unit, offset: at.payload_offset, len: len as u32 };
-        let read = driver.journal.reader(at.unit).unwrap().read(place).unwrap();
+        let read = driver.journal.reader(at.unit).unwrap().unwrap().read(place).unwrap();
         assert_eq!(read, payload(at.number.0, len));
     }
     let max = driver.journal.frame_bytes_max();
@@ -67,7 +67,7 @@ fn a_snapshot_stands_in_for_the_units_before_it() {
     driver.journal.reclaim(&|_| 0);
     driver.jobs().unwrap();
     assert!(files(&disk, ".log").len() < before);
-    assert!(driver.journal.reader(1).is_none());
+    assert!(driver.journal.reader(1).unwrap().is_none());
     driver.append(10).unwrap();
     driver.flush().unwrap();
 
@@ -88,7 +88,7 @@ fn recycled_units_are_used_again_and_readers_keep_theirs() {
         driver.jobs().unwrap();
         if round == 12 {
             let place = Place { unit: at.unit, offset: at.payload_offset, len: 900 };
-            held = Some((driver.journal.reader(at.unit).unwrap(), place, at));
+            held = Some((driver.journal.reader(at.unit).unwrap().unwrap(), place, at));
         }
     }
     driver.flush().unwrap();
@@ -105,7 +105,7 @@ fn recycled_units_are_used_again_and_readers_keep_theirs() {
     driver.flush().unwrap();
     assert!(files(&disk, ".spare").len() < spares.len(), "spares are used first");
     let (reader, place, at) = held.unwrap();
-    assert!(driver.journal.reader(at.unit).is_none());
+    assert!(driver.journal.reader(at.unit).unwrap().is_none());
     assert_eq!(reader.read(place).unwrap(), payload(at.number.0, 900));
 
     let (_, recovered) = open(&disk.kill()).unwrap();
@@ -153,7 +153,9 @@ fn the_sparsest_unit_is_named_when_too_much_is_dead() {
     assert_eq!(driver.journal.sparse_unit(&live), Some(3));
     driver.journal.reclaim(&live);
     driver.jobs().unwrap();
-    assert!(driver.journal.reader(3).is_some() && driver.journal.reader(4).is_none());
+    assert!(
+        driver.journal.reader(3).unwrap().is_some() && driver.journal.reader(4).unwrap().is_none()
+    );
     assert_eq!(driver.journal.sparse_unit(&live), None);
 }
 

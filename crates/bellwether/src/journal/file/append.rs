@@ -11,7 +11,7 @@ use super::names;
 use super::open::RecoveryReport;
 use super::options::SPARSE_UNITS_SLACK;
 use super::scan::scan;
-use super::segment::{KeptUnit, Position, UNIT_HEADER_BYTES, Unit, Unopened};
+use super::segment::{KeptUnit, Position, UNIT_HEADER_BYTES, Unit};
 use super::snapshotting::Snapshotting;
 use super::store::Store;
 use super::supply::Supply;
@@ -129,11 +129,11 @@ impl Journal for FileJournal {
         self.flusher.clone()
     }
 
-    fn reader(&self, unit: u64) -> Option<Arc<dyn Read>> {
-        Some(match self.units.get(&unit)?.unit(&self.store) {
-            Ok(opened) => opened,
-            Err(e) => Arc::new(Unopened(self.store.unreadable(&names::unit(unit), &e))),
-        })
+    fn reader(&self, unit: u64) -> Result<Option<Arc<dyn Read>>, JournalFault> {
+        let Some(kept) = self.units.get(&unit) else { return Ok(None) };
+        let opened = kept.unit(&self.store);
+        let opened = opened.map_err(|e| self.store.unreadable(&names::unit(unit), &e))?;
+        Ok(Some(opened))
     }
 
     fn pressure(&self) -> Pressure {

@@ -129,16 +129,6 @@ impl Read for Unit {
     }
 }
 
-/// Stands for a unit that is kept but could not be opened: that is not the same as gone.
-#[derive(Debug)]
-pub(super) struct Unopened(pub(super) JournalFault);
-
-impl Read for Unopened {
-    fn read(&self, _: Place) -> Result<Vec<u8>, JournalFault> {
-        Err(self.0.clone())
-    }
-}
-
 /// A unit the journal keeps. It is open only while somebody reads it, so that a large store does
 /// not need a file descriptor per unit.
 #[derive(Debug)]
