@@ -36,6 +36,7 @@ pub(crate) async fn run(options: Options) {
     std::fs::create_dir_all(&options.folder).expect("a folder for the stores");
     let mut report = Report::default();
     machine::describe(&mut report, &options.folder);
+    report.fact("allocator", "mimalloc");
     report.fact("pairs", options.pairs);
     let wanted = |name: &str| options.only.is_empty() || options.only.iter().any(|o| o == name);
     if wanted("latency") {

@@ -14,6 +14,11 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+/// For both sides of every comparison. What is received on one thread was sent on another, which
+/// the system's allocator is slow at.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Benchmarks of Bellwether.
 #[derive(Parser)]
 struct Arguments {

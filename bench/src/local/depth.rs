@@ -116,7 +116,7 @@ impl Store {
             }
             Work::Cycles => round(64, |until| cycles(queue.clone(), body.len(), until)).await,
             Work::SendBatches => {
-                let before = queue.info().await.expect("counters").counts.active;
+                let before = queue.info().await.expect("counters").counts.ready;
                 let caller = |until| send_batches(queue.clone(), body.clone(), until);
                 let rate = round(8, caller).await;
                 self.take_back(before).await;
@@ -128,7 +128,7 @@ impl Store {
     /// Takes out what a round of sends has put in, so that the next one finds the same depth.
     async fn take_back(&self, until: u64) {
         loop {
-            let waiting = self.queue.info().await.expect("counters").counts.active;
+            let waiting = self.queue.info().await.expect("counters").counts.ready;
             if waiting <= until {
                 return;
             }

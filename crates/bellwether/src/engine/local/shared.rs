@@ -29,7 +29,7 @@ const TURNS_MAX: usize = 4;
 /// So much may be left to the flusher; more is better done beside it.
 const LEAVE_MAX: usize = 8;
 /// So much the flusher does itself; more would keep it from flushing.
-const LIGHT_MAX: usize = 32;
+const LIGHT_MAX: usize = 256;
 
 /// See the module.
 #[derive(Debug)]
