@@ -14,6 +14,8 @@ mod flusher;
 mod jobs;
 mod keeper;
 pub(crate) mod shared;
+#[cfg(all(test, feature = "testing"))]
+mod tests;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -25,7 +25,7 @@ pub(crate) struct Pending<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The call lies in the inbox; its answer waits for a flush in any case.
+    /// The call lies in the inbox; its answer nearly always waits for a flush.
     AskedToFlush,
     /// The call lies in the inbox.
     Asked,
@@ -81,8 +81,13 @@ impl Future for Pending<'_> {
         }
         let answer = std::task::ready!(Pin::new(&mut self.answer).poll(cx));
         self.step = Step::Done;
-        // A writer that went away without answering has lost the call, not done it.
-        let (answer, _) = answer.map_err(|_| Error::Closed)?;
+        let (answer, _) = answer.map_err(|_| {
+            if self.shared.inbox.is_closed() {
+                Error::Closed
+            } else {
+                Error::Unknown("the writer broke off over it; see the panic message".into())
+            }
+        })?;
         Poll::Ready(answer.map(Unread::read))
     }
 }

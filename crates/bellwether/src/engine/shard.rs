@@ -164,8 +164,9 @@ impl<R> Shard<R> {
             return;
         }
         self.merge_overlays(&mut call);
-        if let Err(refusal) = check_contents(&call).and_then(|()| self.make_room(&call)) {
-            self.free.push((asker, Err(refusal.into())));
+        let checked = check_contents(&call).map_err(Error::from);
+        if let Err(error) = checked.and_then(|()| self.make_room(&call)) {
+            self.free.push((asker, Err(error)));
             return;
         }
         self.ledger.apply(now, ticket, &call.request, &mut self.fx);
@@ -177,7 +178,7 @@ impl<R> Shard<R> {
 
     /// A command's changes lie in one frame, so that a crash keeps all of them or none. What would
     /// not fit beside what is there begins a frame of its own.
-    fn make_room(&mut self, call: &Call) -> Result<(), Refusal> {
+    fn make_room(&mut self, call: &Call) -> Result<(), Error> {
         let mut bytes: usize =
             call.contents.iter().map(|content| content.len() + CHANGE_BYTES_MAX).sum();
         if let Command::Send { messages, .. } = &call.request.command {
@@ -189,16 +190,19 @@ impl<R> Shard<R> {
         let bytes_max = self.frame_bytes_max.saturating_sub(CHANGE_BYTES_MAX);
         if bytes > bytes_max {
             let (bytes, bytes_max) = (bytes as u64, bytes_max as u64);
-            return Err(Refusal::TooLarge { what: "one request", bytes, bytes_max });
+            return Err(Refusal::TooLarge { what: "one request", bytes, bytes_max }.into());
         }
         if bytes > 0 && self.payload.len() + bytes > self.frame_bytes_target() {
             self.seal();
+            if let Some(fault) = &self.broken {
+                return Err(fault.clone().into());
+            }
         }
         // A refusal says that nothing was stored: whoever asks again for what was accepted and
         // waits for room must wait with it.
         let request = &call.request;
         if self.stalled && !request.command.writes_nothing() && !self.ledger.is_decided(request) {
-            return Err(Refusal::DiskFull);
+            return Err(Refusal::DiskFull.into());
         }
         Ok(())
     }
@@ -462,9 +466,11 @@ impl<R> Shard<R> {
         self.free.drain(..)
     }
 
-    /// Whether an answer, or a message that was sent, waits for a flush.
+    /// Whether an answer, or a message that was sent, waits for a flush that can be made. What
+    /// waits for room on a full disk does not.
     pub fn awaits_flush(&self) -> bool {
-        self.broken.is_none() && (!self.at_flush.is_empty() || self.ledger.awaits_flush())
+        (self.needs_flush() || self.needs_seal())
+            && (!self.at_flush.is_empty() || self.ledger.awaits_flush())
     }
 
     /// The number of the frame being filled.
@@ -484,7 +490,7 @@ impl<R> Shard<R> {
 
     /// Whether there is something to seal.
     pub fn needs_seal(&self) -> bool {
-        !self.payload.is_empty() && !self.stalled && self.broken.is_none()
+        self.journal.is_some() && !self.payload.is_empty() && !self.stalled && self.broken.is_none()
     }
 
     /// The fault that ended this life, if one did.

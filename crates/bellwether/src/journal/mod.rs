@@ -223,6 +223,9 @@ pub trait Journal: Send {
     /// One block of the snapshot under way; encoded and written by a job.
     fn snapshot_block(&mut self, block: Box<dyn Block>);
 
+    /// Whether a snapshot is under way. One that was begun is given up for want of space.
+    fn has_snapshot(&self) -> bool;
+
     /// How many blocks no job has taken yet; they are in memory until then.
     fn snapshot_blocks_waiting(&self) -> usize;
 

@@ -46,8 +46,9 @@ pub fn encode(message: &Message) -> Bytes {
         (REPLY_TO_SESSION, &message.reply_to_session),
         (CONTENT_TYPE, &message.content_type),
     ];
-    // Room for a few short texts: a body is then copied once.
-    let mut out = Vec::with_capacity(message.body.len() + 128);
+    // As long as it will be, or a little longer: it may be kept in memory as it is.
+    let texts_bytes: usize = texts.iter().flat_map(|(_, text)| *text).map(|t| t.len() + 6).sum();
+    let mut out = Vec::with_capacity(message.body.len() + texts_bytes + 2);
     out.push(FORMAT);
     for (tag, text) in texts {
         if let Some(text) = text {

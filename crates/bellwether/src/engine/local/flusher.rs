@@ -118,6 +118,10 @@ pub(super) fn start(shared: Arc<Shared>, flush: Arc<dyn Flush>) -> JoinHandle<()
 fn run(shared: &Shared, flush: &dyn Flush) {
     while shared.flusher.wait(&shared.inbox) {
         shared.flusher_turn(shared.claim(), Seal::Now);
+        if shared.was_passed_by() {
+            // It would otherwise wait for a flush that it has no use for.
+            shared.flusher_turn(shared.claim(), Seal::Now);
+        }
         let result = flush.flush();
         let mut writer = shared.claim();
         if let Err(fault) = result {

@@ -1,11 +1,12 @@
 //! A hand for long work beside the writer.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-use super::shared::Shared;
-use crate::journal::Job;
+use super::shared::{Seal, Shared};
+use crate::journal::{Job, JournalFault};
 
 /// What a job has brought.
 pub(super) type JobResult = Box<dyn std::any::Any + Send>;
@@ -29,7 +30,10 @@ impl Jobs {
                     if of_thread.load(Ordering::Acquire) {
                         return;
                     }
-                    shared.keeper.job_done(job.run());
+                    match std::panic::catch_unwind(AssertUnwindSafe(|| job.run())) {
+                        Ok(result) => shared.keeper.job_done(result),
+                        Err(_) => return break_off(&shared),
+                    }
                 }
             })
             .expect("a thread for long work");
@@ -38,7 +42,7 @@ impl Jobs {
 
     pub(super) fn give(&self, job: Box<dyn Job>) {
         if let Some(queue) = &self.queue {
-            // The thread ends only when this sender is gone.
+            // If the thread has broken off, so has the engine.
             let _ = queue.send(job);
         }
     }
@@ -52,4 +56,17 @@ impl Jobs {
             let _ = thread.join();
         }
     }
+}
+
+/// A panic in long work is a broken invariant, as one of the rules is.
+fn break_off(shared: &Shared) {
+    let mut writer = shared.claim();
+    writer.guarded(|shard| {
+        shard.fail(JournalFault::Broken {
+            what: "long work".into(),
+            cause: "an invariant was broken; see the panic message".into(),
+        });
+    });
+    shared.turn(writer, Seal::Now);
+    shared.work();
 }

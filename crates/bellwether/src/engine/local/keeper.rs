@@ -21,6 +21,9 @@ const MARK_AFTER_MS: u64 = 50;
 /// How often a full disk is tried again.
 const FULL_RETRY_MS: u64 = 100;
 
+/// The keeper looks at the clocks at least so often while something is to become due.
+const LOOK_AFTER_MS: u64 = 60_000;
+
 /// Wakes the keeper.
 #[derive(Debug, Default)]
 pub(super) struct KeeperBell {
@@ -35,7 +38,7 @@ pub(super) struct KeeperBell {
 struct State {
     is_rung: bool,
     done: Vec<JobResult>,
-    closing: Option<oneshot::Sender<()>>,
+    closing: Vec<oneshot::Sender<()>>,
     is_over: bool,
 }
 
@@ -62,12 +65,17 @@ impl KeeperBell {
     /// Asks the keeper to close the store; `closed` hears of it, or is dropped if that was done
     /// before.
     pub(super) fn close(&self, closed: oneshot::Sender<()>) {
-        self.ring_with(|state| state.closing = Some(closed).filter(|_| !state.is_over));
+        self.ring_with(|state| {
+            if !state.is_over {
+                state.closing.push(closed);
+            }
+        });
     }
 
-    /// There is no keeper any more.
-    fn end(&self) {
-        *self.lock() = State { is_over: true, ..State::default() };
+    /// There is no keeper any more; gives back who asked for it meanwhile.
+    fn end(&self) -> Vec<oneshot::Sender<()>> {
+        let end = State { is_over: true, ..State::default() };
+        std::mem::replace(&mut *self.lock(), end).closing
     }
 
     fn ring_with(&self, leave: impl FnOnce(&mut State)) {
@@ -82,7 +90,8 @@ impl KeeperBell {
 
     /// Whether the keeper must wake earlier than it is going to.
     pub(super) fn is_wanted(&self, shard: &Shard<Asker>, clock: &Clock, now: Now) -> bool {
-        if shard.wants_upkeep() {
+        // On a full disk it looks again at its own pace.
+        if shard.wants_upkeep() && !shard.is_short_of_space() {
             return true;
         }
         let Some(patience_ms) = patience_ms(shard, clock, now) else { return false };
@@ -90,7 +99,7 @@ impl KeeperBell {
             Clock::System => now.boot.0,
             Clock::Virtual(_) => Clock::System.now().boot.0,
         };
-        now_ms + patience_ms < self.wakes_at_ms.load(Ordering::Relaxed)
+        now_ms.saturating_add(patience_ms) < self.wakes_at_ms.load(Ordering::Relaxed)
     }
 
     fn wait(&self, patience: Option<Duration>) -> State {
@@ -151,11 +160,13 @@ impl Keeper {
         let mut patience = Some(Duration::ZERO);
         loop {
             let State { done, closing, .. } = self.shared.keeper.wait(patience);
-            if let Some(closed) = closing {
+            if !closing.is_empty() {
                 self.close(done);
-                self.shared.keeper.end();
-                // Whoever closed may have stopped waiting.
-                let _ = closed.send(());
+                let late = self.shared.keeper.end();
+                for closed in closing.into_iter().chain(late) {
+                    // Whoever closed may have stopped waiting.
+                    let _ = closed.send(());
+                }
                 return;
             }
             patience = self.look_after(done);
@@ -165,9 +176,9 @@ impl Keeper {
     /// One short step of everything; how long until the next.
     fn look_after(&mut self, done: Vec<JobResult>) -> Option<Duration> {
         let shared = Arc::clone(&self.shared);
-        let now = shared.clock.now();
         let is_flusher_idle = shared.flusher.is_idle();
         let mut writer = shared.claim();
+        let now = shared.clock.now();
         let patience = writer.guarded(|shard| {
             shard.seal();
             for result in done {
@@ -181,12 +192,15 @@ impl Keeper {
             self.hand_out_jobs(shard);
             if is_busy { Some(0) } else { patience_ms(shard, &shared.clock, now) }
         });
-        let patience_ms = patience.flatten();
-        let wakes_at_ms = patience_ms.map_or(u64::MAX, |ms| Clock::System.now().boot.0 + ms);
+        // A sleep does not count the time that the machine is suspended, nor does it hear that the
+        // wall clock was put forward.
+        let patience_ms = patience.flatten().map(|ms| ms.min(LOOK_AFTER_MS));
+        let now_ms = || Clock::System.now().boot.0;
+        let wakes_at_ms = patience_ms.map_or(u64::MAX, |ms| now_ms() + ms);
         shared.keeper.wakes_at_ms.store(wakes_at_ms, Ordering::Relaxed);
         shared.turn(writer, Seal::Now);
         shared.work();
-        patience_ms.map(Duration::from_millis)
+        patience_ms.map(|_| Duration::from_millis(wakes_at_ms.saturating_sub(now_ms())))
     }
 
     fn hand_out_jobs(&mut self, shard: &mut Shard<Asker>) {
@@ -228,8 +242,10 @@ impl Keeper {
             shard.close(now);
             shard.take_free().collect()
         });
-        drop(writer.take());
+        let shard = writer.take();
         drop(writer);
         shared.deliver(answers.unwrap_or_default());
+        // Those who still wait hear of it now.
+        drop(shard);
     }
 }

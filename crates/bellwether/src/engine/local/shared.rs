@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use bellwether_core::time::Now;
@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     writer: Mutex<Writer>,
     /// How many wait for the writer with the right of way.
     claims: AtomicUsize,
+    /// Somebody found the writer taken and went on.
+    was_passed_by: AtomicBool,
 }
 
 /// What becomes of the frame that a turn fills.
@@ -81,25 +83,44 @@ impl Shared {
             has_flusher,
             writer: Mutex::new(writer),
             claims: AtomicUsize::new(0),
+            was_passed_by: AtomicBool::new(false),
         }
     }
 
     /// Does what was asked, unless somebody is at it.
     pub(crate) fn work(&self) {
         for _ in 0..TURNS_MAX {
-            if self.inbox.weight() == 0 || self.claims.load(Ordering::Acquire) > 0 {
+            if self.inbox.weight() == 0 {
                 return;
             }
-            let writer = match self.writer.try_lock() {
-                Ok(writer) => writer,
-                Err(TryLockError::Poisoned(writer)) => writer.into_inner(),
-                Err(TryLockError::WouldBlock) => return,
-            };
+            let Some(writer) = self.try_writer() else { return };
             self.turn(writer, Seal::IfAwaited);
         }
         if self.inbox.weight() > 0 {
             self.keeper.ring();
         }
+    }
+
+    /// The writer, if nobody has it and nobody claims it.
+    fn try_writer(&self) -> Option<MutexGuard<'_, Writer>> {
+        let try_lock = || match self.writer.try_lock() {
+            Ok(writer) => Some(writer),
+            Err(TryLockError::Poisoned(writer)) => Some(writer.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        };
+        if self.claims.load(Ordering::SeqCst) == 0
+            && let Some(writer) = try_lock()
+        {
+            return Some(writer);
+        }
+        self.was_passed_by.store(true, Ordering::SeqCst);
+        // Once more: whoever has it may have looked just before.
+        try_lock()
+    }
+
+    /// Whether somebody left a call that should be done at once, since the inbox was last emptied.
+    pub(super) fn was_passed_by(&self) -> bool {
+        self.was_passed_by.swap(false, Ordering::SeqCst)
     }
 
     /// Leaves a call whose answer waits for a flush to the next flush. False if it had better be
@@ -114,9 +135,9 @@ impl Shared {
 
     /// The writer, before any caller gets it.
     pub(super) fn claim(&self) -> MutexGuard<'_, Writer> {
-        self.claims.fetch_add(1, Ordering::AcqRel);
+        self.claims.fetch_add(1, Ordering::SeqCst);
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        self.claims.fetch_sub(1, Ordering::AcqRel);
+        self.claims.fetch_sub(1, Ordering::SeqCst);
         writer
     }
 
@@ -138,6 +159,9 @@ impl Shared {
 
     fn turn_with(&self, mut writer: MutexGuard<'_, Writer>, inbox: Option<&Inbox>, seal: Seal) {
         let now = self.clock.now();
+        if inbox.is_some() {
+            self.was_passed_by.store(false, Ordering::SeqCst);
+        }
         writer.turn(now, inbox, seal);
         let Some(shard) = writer.shard.as_mut() else { return };
         let answers: Vec<Answered<Asker>> = shard.take_free().collect();
@@ -155,20 +179,25 @@ impl Shared {
 
     pub(super) fn deliver(&self, answers: Vec<Answered<Asker>>) {
         for (asker, answer) in answers {
-            if let Some((answer, undo)) = asker.answer(answer) {
-                self.give_back(undo, &answer);
+            let untaken = asker.answer(answer);
+            if let Some(call) = untaken.and_then(|(answer, undo)| undo.call(&answer)) {
+                // Whoever hands out answers looks at the inbox once more.
+                self.leave(call);
             }
         }
     }
 
     /// Hands in a call whose answer nobody waits for.
     pub(super) fn tell(&self, call: Call) {
+        self.leave(call);
+        self.work();
+    }
+
+    fn leave(&self, call: Call) {
         let undo = Undo::of(&call.request);
         let asker = Asker { reply: oneshot::channel().0, undo };
         // A closed engine has nobody left to tell.
-        if self.inbox.push_call(call, asker).is_some() {
-            self.work();
-        }
+        let _ = self.inbox.push_call(call, asker);
     }
 
     /// Gives back what an answer handed out to somebody who is no longer there. If this is lost,

@@ -111,6 +111,10 @@ impl<R> Shard<R> {
 
     fn snapshot_step(&mut self, now: Now) -> Result<bool, JournalFault> {
         let Some(journal) = self.journal.as_mut() else { return Ok(false) };
+        if self.upkeep.snapshot.is_some() && !journal.has_snapshot() {
+            self.upkeep.snapshot = None;
+            return Ok(false);
+        }
         if self.upkeep.snapshot.is_none() {
             // A snapshot starts between frames: what it shows lies before its start, or in
             // frames that are replayed over it.

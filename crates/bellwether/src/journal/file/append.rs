@@ -217,6 +217,10 @@ impl Journal for FileJournal {
         Ok(())
     }
 
+    fn has_snapshot(&self) -> bool {
+        self.snapshots.is_under_way()
+    }
+
     fn snapshot_blocks_waiting(&self) -> usize {
         self.snapshots.blocks_waiting()
     }

@@ -107,6 +107,10 @@ impl Snapshotting {
         self.under_way.as_ref().is_some_and(|under_way| under_way.writer.is_none())
     }
 
+    pub(super) fn is_under_way(&self) -> bool {
+        self.under_way.is_some()
+    }
+
     pub(super) fn blocks_waiting(&self) -> usize {
         self.under_way.as_ref().map_or(0, |under_way| under_way.blocks.len())
     }

@@ -1,0 +1,112 @@
+//! What only threads can get wrong. Everything else is tested without them.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether_core::error::Refusal;
+use bellwether_core::settings::QueueSettings;
+
+use super::Local;
+use crate::clock::Clock;
+use crate::engine::shard::{Shard, ShardOptions};
+use crate::error::Error;
+use crate::handle::Bellwether;
+use crate::journal::Journal;
+use crate::journal::file::{Fault, FileJournal, FileOptions, SimDisk};
+
+/// Long enough for anything that ends at all.
+const FOR_EVER: Duration = Duration::from_secs(60);
+
+async fn open(disk: &SimDisk) -> Bellwether {
+    let clock = Clock::System;
+    let file = FileOptions {
+        segment_bytes_max: 64 << 10,
+        segment_bytes_first: 64 << 10,
+        ..FileOptions::default()
+    };
+    let shard = Shard::open(clock.now(), &ShardOptions::default(), |replay| {
+        let journal = FileJournal::open(Arc::new(disk.clone()), Path::new("/store"), file, replay)?;
+        Ok(Box::new(journal) as Box<dyn Journal>)
+    });
+    let local = Local::start(shard.expect("a store"), clock.clone());
+    Bellwether::join(Arc::new(local), clock).await.expect("a member")
+}
+
+/// Uses up the disk and then the reserve, until a call waits for room.
+async fn fill(disk: &SimDisk, bw: &Bellwether) {
+    let queue = bw.create_queue("orders", QueueSettings::default()).await.expect("a queue");
+    queue.send("a coffee").await.expect("sent");
+    disk.set_capacity(Some(disk.used_bytes()));
+    while queue.send(vec![b'x'; 900]).await.is_ok() {}
+    let give_back = async {
+        loop {
+            let delivery = queue.receive().one().await?.expect("there are many");
+            delivery.release().await?;
+        }
+    };
+    // It waits for room, or was refused because another one does.
+    match tokio::time::timeout(Duration::from_secs(2), give_back).await {
+        Err(_) | Ok(Err(Error::Refused(Refusal::DiskFull))) => {}
+        Ok(Err(other)) => panic!("{other}"),
+        Ok(Ok(())) => unreachable!("it goes on until it fails"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_waits_for_room_can_be_closed() {
+    let disk = SimDisk::new();
+    let bw = open(&disk).await;
+    fill(&disk, &bw).await;
+    tokio::time::timeout(FOR_EVER, bw.close()).await.expect("it closes");
+    // Nothing that was acknowledged needed the room that was not there.
+    disk.set_capacity(None);
+    let bw = open(&disk).await;
+    let info = bw.queue("orders").unwrap().info().await.unwrap();
+    assert!(info.counts.ready + info.counts.locked > 1, "{:?}", info.counts);
+    bw.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_waits_for_room_rests() {
+    let disk = SimDisk::new();
+    let bw = open(&disk).await;
+    fill(&disk, &bw).await;
+    let calls = disk.calls();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let calls = disk.calls() - calls;
+    assert!(calls < 1_000, "{calls} calls of the disk while there was nothing to do");
+    disk.set_capacity(None);
+    bw.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everybody_is_answered_when_the_disk_fails() {
+    let disk = SimDisk::new();
+    let bw = open(&disk).await;
+    let queue = bw.create_queue("orders", QueueSettings::default()).await.unwrap();
+    queue.send("a coffee").await.unwrap();
+    disk.fail_at(40, Fault::Eio);
+    // Of such a size that each makes room for itself.
+    let sends: Vec<_> = (0..64)
+        .map(|_| {
+            let queue = queue.clone();
+            tokio::spawn(async move { queue.send(vec![b'x'; 20 << 10]).await })
+        })
+        .collect();
+    let mut failed = 0;
+    for send in sends {
+        let answer = tokio::time::timeout(FOR_EVER, send).await.expect("an answer").unwrap();
+        failed += usize::from(answer.is_err());
+    }
+    assert!(failed > 0, "the fault was never met");
+    tokio::time::timeout(FOR_EVER, bw.close()).await.expect("it closes");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn closing_twice_at_once_is_closing() {
+    let bw = open(&SimDisk::new()).await;
+    let closing = async { tokio::join!(bw.close(), bw.close()) };
+    tokio::time::timeout(FOR_EVER, closing).await.expect("it closes");
+    assert!(matches!(bw.create_queue("late", QueueSettings::default()).await, Err(Error::Closed)));
+}
