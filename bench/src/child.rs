@@ -2,31 +2,104 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bellwether::{Bellwether, QueueSettings};
+use bellwether::{Bellwether, Queue, QueueSettings};
+use bytes::Bytes;
 
-use crate::machine;
+use crate::sqlite::Sqlite;
+use crate::{local, machine};
+
+const FILLERS: u64 = 4;
+pub(crate) const FILL_BATCH: u64 = 500;
+
+/// What is measured.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Engine {
+    Bellwether,
+    Sqlite,
+}
+
+impl std::fmt::Display for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Bellwether => "bellwether",
+            Self::Sqlite => "sqlite",
+        })
+    }
+}
+
+const CALLERS: u64 = 64;
+
+/// Does so many cycles and ends.
+pub(crate) async fn count(engine: Engine, folder: &Path, waiting: u64, cycles: u64) {
+    let each = cycles / CALLERS;
+    let mut tasks = Vec::new();
+    match engine {
+        Engine::Bellwether => {
+            let (bw, queue) = store(folder).await;
+            fill(&queue, waiting).await;
+            for _ in 0..CALLERS {
+                let queue = queue.clone();
+                tasks.push(tokio::spawn(async move {
+                    for _ in 0..each {
+                        local::cycle(&queue, 256).await;
+                    }
+                }));
+            }
+            join(tasks).await;
+            bw.close().await;
+        }
+        Engine::Sqlite => {
+            let sqlite = Arc::new(Sqlite::open(folder));
+            for _ in 0..CALLERS {
+                let sqlite = Arc::clone(&sqlite);
+                tasks.push(tokio::spawn(async move {
+                    for _ in 0..each {
+                        sqlite.cycle(&[0x42; 256]).await;
+                    }
+                }));
+            }
+            join(tasks).await;
+        }
+    }
+}
+
+async fn join(tasks: Vec<tokio::task::JoinHandle<()>>) {
+    for task in tasks {
+        task.await.expect("done");
+    }
+}
+
+async fn store(folder: &Path) -> (Bellwether, Queue) {
+    let bw = Bellwether::open(format!("file:{}", folder.display())).await.expect("a store");
+    let queue = bw.create_queue("bench", QueueSettings::default()).await.expect("a queue");
+    (bw, queue)
+}
+
+/// Sends so many messages.
+pub(crate) async fn fill(queue: &Queue, waiting: u64) {
+    let body = Bytes::from(vec![0x42u8; 256]);
+    let tasks = (0..FILLERS).map(|_| {
+        let (queue, body) = (queue.clone(), body.clone());
+        tokio::spawn(async move {
+            for _ in 0..waiting / FILLERS / FILL_BATCH {
+                let batch = (0..FILL_BATCH).map(|_| body.clone());
+                queue.send_batch(batch).await.expect("sent");
+            }
+        })
+    });
+    join(tasks.collect()).await;
+}
 
 /// Fills a store, says so, and works on it until somebody kills this process.
 pub(crate) async fn load(folder: &Path, waiting: u64) {
-    let bw = Bellwether::open(format!("file:{}", folder.display())).await.expect("a store");
-    let queue = bw.create_queue("bench", QueueSettings::default()).await.expect("a queue");
-    let body = vec![0x42u8; 256];
-    let mut tasks = Vec::new();
-    for _ in 0..4 {
-        let (queue, body) = (queue.clone(), body.clone());
-        tasks.push(tokio::spawn(async move {
-            for _ in 0..waiting / 4 / 500 {
-                queue.send_batch((0..500).map(|_| body.clone())).await.expect("sent");
-            }
-        }));
-    }
-    for task in tasks {
-        task.await.expect("filled");
-    }
+    let (_bw, queue) = store(folder).await;
+    fill(&queue, waiting).await;
     println!("filled");
     std::io::stdout().flush().expect("a parent that listens");
+    let body = Bytes::from(vec![0x42u8; 256]);
     let mut tasks = Vec::new();
     for _ in 0..16 {
         let (queue, body) = (queue.clone(), body.clone());
@@ -40,9 +113,7 @@ pub(crate) async fn load(folder: &Path, waiting: u64) {
             }
         }));
     }
-    for task in tasks {
-        task.await.expect("for ever");
-    }
+    join(tasks).await;
 }
 
 /// Opens a store and prints how long it took, what it holds and what memory that needs.

@@ -2,6 +2,7 @@
 
 mod cycles;
 mod depth;
+mod instructions;
 mod latency;
 mod passage;
 mod startup;
@@ -12,13 +13,14 @@ use clap::Args;
 
 use crate::machine;
 use crate::report::Report;
+pub(crate) use cycles::cycle;
 
 #[derive(Args)]
 pub(crate) struct Options {
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
-    /// Only these: latency, cycles, batches, depth, startup, passage.
+    /// Only these: latency, cycles, instructions, batches, depth, startup, passage.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Where the stores are made; on the disk to be measured.
@@ -44,6 +46,9 @@ pub(crate) async fn run(options: Options) {
     }
     if wanted("cycles") {
         cycles::against_sqlite(&options, &mut report).await;
+    }
+    if wanted("instructions") {
+        instructions::run(&options, &mut report);
     }
     if wanted("batches") {
         cycles::batches(&options, &mut report).await;

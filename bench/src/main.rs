@@ -36,6 +36,9 @@ enum Command {
     /// A process that opens a store and says how long that took (used by `local`).
     #[command(hide = true)]
     Open { folder: PathBuf },
+    /// A process that does some cycles, to be counted (used by `local`).
+    #[command(hide = true)]
+    Count { engine: child::Engine, folder: PathBuf, waiting: u64, cycles: u64 },
 }
 
 fn main() {
@@ -47,5 +50,8 @@ fn main() {
         Command::Local(options) => runtime.block_on(local::run(options)),
         Command::Load { folder, waiting } => runtime.block_on(child::load(&folder, waiting)),
         Command::Open { folder } => runtime.block_on(child::open(&folder)),
+        Command::Count { engine, folder, waiting, cycles } => {
+            runtime.block_on(child::count(engine, &folder, waiting, cycles));
+        }
     }
 }

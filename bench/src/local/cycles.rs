@@ -60,12 +60,17 @@ pub(super) async fn against_sqlite(options: &Options, report: &mut Report) {
 pub(super) async fn cycles(queue: Queue, body_bytes: usize, until: Instant) -> u64 {
     let mut done = 0;
     while Instant::now() < until {
-        queue.send(vec![0x42u8; body_bytes]).await.expect("sent");
-        let delivery = queue.receive().wait(PATIENCE).one().await.expect("received");
-        delivery.expect("there is one for each sender").complete().await.expect("completed");
+        cycle(&queue, body_bytes).await;
         done += 1;
     }
     done
+}
+
+/// Sends, receives and completes one message.
+pub(crate) async fn cycle(queue: &Queue, body_bytes: usize) {
+    queue.send(vec![0x42u8; body_bytes]).await.expect("sent");
+    let delivery = queue.receive().wait(PATIENCE).one().await.expect("received");
+    delivery.expect("there is one for each sender").complete().await.expect("completed");
 }
 
 /// Runs `callers` tasks for a round, each of which says how much it did; how much a second.

@@ -7,11 +7,9 @@ use bytes::Bytes;
 
 use super::cycles::{cycle_batches, cycles, round, send_batches};
 use super::{Options, address, fresh};
+use crate::child::{FILL_BATCH, fill};
 use crate::machine::resident_bytes;
 use crate::report::{Report, median, rate};
-
-const FILL_BATCH: usize = 500;
-const FILLERS: u64 = 4;
 
 pub(super) async fn run(options: &Options, report: &mut Report) {
     let empty = Store::open(options, "empty").await;
@@ -90,20 +88,7 @@ impl Store {
     /// Messages a second.
     async fn fill(&self, waiting: u64) -> f64 {
         let start = Instant::now();
-        let tasks: Vec<_> = (0..FILLERS)
-            .map(|_| {
-                let (queue, body) = (self.queue.clone(), self.body.clone());
-                tokio::spawn(async move {
-                    for _ in 0..waiting / FILLERS / FILL_BATCH as u64 {
-                        let batch = (0..FILL_BATCH).map(|_| body.clone());
-                        queue.send_batch(batch).await.expect("sent");
-                    }
-                })
-            })
-            .collect();
-        for task in tasks {
-            task.await.expect("filled");
-        }
+        fill(&self.queue, waiting).await;
         waiting as f64 / start.elapsed().as_secs_f64()
     }
 

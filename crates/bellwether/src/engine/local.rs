@@ -7,7 +7,7 @@
 //!                           keeper ◄── jobs     └────────────── flusher
 //! ```
 //!
-//! [`shared`] says who writes and when. The keeper does what nobody asks for, the flusher makes
+//! `shared.rs` says who writes and when. The keeper does what nobody asks for, the flusher makes
 //! durable what was written, the jobs thread does what takes long.
 
 mod flusher;
