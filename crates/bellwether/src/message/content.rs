@@ -46,9 +46,10 @@ pub fn encode(message: &Message) -> Bytes {
         (REPLY_TO_SESSION, &message.reply_to_session),
         (CONTENT_TYPE, &message.content_type),
     ];
-    // As long as it will be, or a little longer: it may be kept in memory as it is.
+    // A little longer than it will be: it may be kept in memory as it is. Not as long as it will
+    // be: then it would be made ready for sharing by the writer, who has no time for that.
     let texts_bytes: usize = texts.iter().flat_map(|(_, text)| *text).map(|t| t.len() + 6).sum();
-    let mut out = Vec::with_capacity(message.body.len() + texts_bytes + 2);
+    let mut out = Vec::with_capacity(message.body.len() + texts_bytes + 16);
     out.push(FORMAT);
     for (tag, text) in texts {
         if let Some(text) = text {
