@@ -5,8 +5,9 @@
 //! its own call and all others, as one batch; if not, whoever has it finds the call there. So
 //! nobody is woken to do a microsecond of work, and the busier the callers, the larger the batches.
 //!
-//! Nothing stays in the inbox: after a turn the holder looks again. Whoever leaves a call while
-//! the lock is held leaves it before the holder's second look.
+//! Nothing stays in the inbox: whoever held the lock looks again, the flusher before it sleeps or
+//! flushes, the others after their turn; and whoever leaves a call while the lock is held leaves it
+//! before that look. What takes long is never the flusher's: it rings for the keeper.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
