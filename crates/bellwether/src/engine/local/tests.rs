@@ -38,7 +38,9 @@ async fn fill(disk: &SimDisk, bw: &Bellwether) {
     let queue = bw.create_queue("orders", QueueSettings::default()).await.expect("a queue");
     queue.send("a coffee").await.expect("sent");
     disk.set_capacity(Some(disk.used_bytes()));
-    while queue.send(vec![b'x'; 900]).await.is_ok() {}
+    let send = async { while queue.send(vec![b'x'; 900]).await.is_ok() {} };
+    // The last one may be accepted and wait for room.
+    let _ = tokio::time::timeout(Duration::from_secs(2), send).await;
     let give_back = async {
         loop {
             let delivery = queue.receive().one().await?.expect("there are many");
