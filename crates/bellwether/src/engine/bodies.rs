@@ -45,8 +45,13 @@ impl Bodies {
         if self.bytes_max.is_some() {
             self.unsealed.push((id, body));
         } else {
-            self.kept.insert(id.0, body);
+            self.keep(id, body);
         }
+    }
+
+    fn keep(&mut self, id: ContentId, body: Bytes) {
+        self.bytes += body.len();
+        self.kept.insert(id.0, body);
     }
 
     /// The frame was appended: of what is in it, as much is kept as there is room for.
@@ -55,13 +60,12 @@ impl Bodies {
         for (id, body) in std::mem::take(&mut self.unsealed) {
             if self.bytes + body.len() > bytes_max {
                 self.misfits += 1;
-                if !self.misfits.is_multiple_of(OLD_EVERY) {
+                if body.len() > bytes_max || !self.misfits.is_multiple_of(OLD_EVERY) {
                     continue;
                 }
                 self.evict(body.len());
             }
-            self.bytes += body.len();
-            self.kept.insert(id.0, body);
+            self.keep(id, body);
         }
     }
 
@@ -76,7 +80,7 @@ impl Bodies {
 
     pub(crate) fn remove(&mut self, id: ContentId) {
         if let Some(body) = self.kept.remove(id.0) {
-            self.bytes = self.bytes.saturating_sub(body.len());
+            self.bytes -= body.len();
         } else if let Ok(index) = self.find_unsealed(id) {
             self.unsealed.remove(index);
         }
