@@ -39,7 +39,7 @@ use super::Call;
 use super::bodies::Bodies;
 use super::content::{Content, Unread};
 use crate::error::Error;
-use crate::journal::{Flush, FrameNumber, Journal, JournalFault, Replay};
+use crate::journal::{Flush, FrameNumber, Journal, JournalFault, Pressure, Replay};
 use crate::message::merge_overlays;
 use replay::Replayer;
 use upkeep::Upkeep;
@@ -198,6 +198,9 @@ impl<R> Shard<R> {
                 return Err(fault.clone().into());
             }
         }
+        // Before the rules decide: what senders take of the reserve is missing for settling.
+        let is_full = self.journal.as_ref().is_some_and(|j| j.pressure() == Pressure::Full);
+        self.ledger.set_disk_full(is_full);
         // A refusal says that nothing was stored: whoever asks again for what was accepted and
         // waits for room must wait with it.
         let request = &call.request;

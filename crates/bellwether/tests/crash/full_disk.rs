@@ -4,12 +4,12 @@ use bellwether::Error;
 use bellwether::core::command::{Command, Disposition, Request};
 use bellwether::core::error::Refusal;
 use bellwether::core::message::NewMessage;
-use bellwether::core::name::{RequestNumber, Ticket};
+use bellwether::core::name::{QueueName, RequestNumber, Ticket};
+use bellwether::core::settings::QueueSettings;
 use bellwether::core::time::Now;
 use bellwether::engine::Call;
 use bellwether::journal::JournalFault;
 use bellwether::journal::file::SimDisk;
-use bytes::Bytes;
 
 use crate::driver::{Driver, assert_kept, queue};
 
@@ -87,39 +87,39 @@ fn the_refusal_says_that_it_will_pass() {
     assert!(refusal.to_string().contains("disk is full"), "{refusal}");
 }
 
-/// D3: a send that was accepted and waits for room is not refused when it is asked again.
+/// D3: what was accepted and waits for room is not refused when it is asked again.
 #[test]
 fn what_waits_for_room_is_not_refused_when_asked_again() {
     let (disk, mut driver) = on_a_small_disk(10 << 20);
-    let content = Bytes::from(vec![b'x'; 4 << 10]);
-    let messages =
-        vec![NewMessage { content_bytes: content.len() as u32, ..NewMessage::default() }];
+    // Senders are refused before the reserve is used up; who makes queues is not.
     let ask = |driver: &mut Driver, ticket, number| {
+        let name = QueueName::new(&format!("queue-{number}")).unwrap();
+        let settings = Box::new(QueueSettings::default());
         let request = Request {
             member: driver.member,
             number: RequestNumber(number),
             answered_below: RequestNumber(1),
-            command: Command::Send { queue: queue(), messages: messages.clone() },
+            command: Command::CreateQueue { queue: name, settings },
         };
-        let call = Call { request, contents: vec![content.clone()] };
+        let call = Call { request, contents: Vec::new() };
         driver.shard.apply(driver.now, Ticket(ticket), call, ticket);
         driver.shard.seal();
     };
     disk.set_capacity(Some(disk.used_bytes()));
     // The first one that is refused comes after the last one that was accepted, which waits.
-    let refused = (1..100).find(|number| {
+    let refused = (1..10_000).find(|number| {
         ask(&mut driver, 1_000 + number, *number);
         driver.shard.take_free().any(|(_, answer)| answer.is_err())
     });
     let waits = refused.unwrap() - 1;
-    ask(&mut driver, 2_000, waits);
+    ask(&mut driver, 20_000, waits);
     let answer = driver.shard.take_free().next();
     assert!(answer.is_none(), "it waits for room: {answer:?}");
     disk.set_capacity(None);
     driver.turn();
     driver.turn();
     let mut outcome = |ticket| driver.answers.remove(&ticket).unwrap().unwrap().outcome;
-    assert_eq!(outcome(1_000 + waits), outcome(2_000), "the same request twice");
+    assert_eq!(outcome(1_000 + waits), outcome(20_000), "the same request twice");
 }
 
 /// Whoever waits for the next deadline would wait for nothing, as fast as the processor allows:
@@ -149,4 +149,31 @@ fn nothing_is_due_while_nothing_can_be_written() {
     let fault = JournalFault::Broken { what: "write".into(), cause: "a test".into() };
     driver.shard.fail(fault);
     assert_eq!(driver.shard.next_deadline_ms(later), None, "the journal is broken");
+}
+
+/// What senders would take of the reserve is missing for settling.
+#[test]
+fn senders_are_refused_before_the_reserve_is_used_up() {
+    let (disk, mut driver) = on_a_small_disk(10 << 20);
+    driver.send(&[vec![b'x'; BODY]]);
+    disk.set_capacity(Some(disk.used_bytes()));
+    // Nobody looks after the store meanwhile.
+    let content = bytes::Bytes::from(vec![b'x'; BODY]);
+    for ticket in 1_000..1_100 {
+        let message = NewMessage { content_bytes: BODY as u32, ..NewMessage::default() };
+        let request = Request {
+            member: driver.member,
+            number: RequestNumber(0),
+            answered_below: RequestNumber(0),
+            command: Command::Send { queue: queue(), messages: vec![message] },
+        };
+        let call = Call { request, contents: vec![content.clone()] };
+        driver.shard.apply(driver.now, Ticket(ticket), call, ticket);
+        driver.shard.seal();
+    }
+    assert!(!driver.shard.needs_seal() && driver.shard.is_short_of_space());
+    let tokens = driver.receive(1);
+    assert_eq!(tokens.len(), 1);
+    driver.settle(tokens[0], Disposition::Complete);
+    assert_eq!(driver.told.completed.len(), 1, "there is room left to settle in");
 }

@@ -89,11 +89,10 @@ impl<R> Shard<R> {
 
     /// One short step of upkeep; call it between batches. True if there is more to do at once.
     pub fn upkeep(&mut self, now: Now) -> bool {
-        let Some(journal) = self.journal.as_mut().filter(|_| self.broken.is_none()) else {
+        if self.journal.is_none() || self.broken.is_some() {
             return false;
-        };
+        }
         self.upkeep.looked_at = self.frame;
-        self.ledger.set_disk_full(journal.pressure() == Pressure::Full);
         if self.stalled {
             self.seal();
             return false;
