@@ -115,6 +115,9 @@ fn what_waits_for_room_is_not_refused_when_asked_again() {
     ask(&mut driver, 20_000, waits);
     let answer = driver.shard.take_free().next();
     assert!(answer.is_none(), "it waits for room: {answer:?}");
+    let durable = driver.shard.flusher().unwrap().flush().unwrap();
+    driver.shard.flushed(driver.now, durable);
+    assert!(!driver.shard.awaits_flush(), "a flush would bring it nothing");
     disk.set_capacity(None);
     driver.turn();
     driver.turn();
