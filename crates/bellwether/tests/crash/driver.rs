@@ -146,9 +146,17 @@ impl Driver {
     /// The answer, if the store is well; what went wrong is counted.
     fn ask_for_all(&mut self, command: Command, contents: Vec<Bytes>) -> Option<Reply> {
         let ticket = self.submit(command, contents);
+        self.turns();
+        self.answer_of(ticket)
+    }
+
+    fn turns(&mut self) {
         for _ in 0..3 {
             self.turn();
         }
+    }
+
+    fn answer_of(&mut self, ticket: u64) -> Option<Reply> {
         match self.answers.remove(&ticket) {
             Some(Ok(reply)) => return Some(reply),
             Some(Err(error @ Error::Refused(_))) => {
@@ -164,6 +172,19 @@ impl Driver {
     }
 
     pub(crate) fn send(&mut self, bodies: &[Vec<u8>]) {
+        let sent = self.submit_send(bodies);
+        self.turns();
+        self.note_sent(sent);
+    }
+
+    /// Several at once, of such a size that a frame has to be sealed before the next fits.
+    fn send_burst(&mut self) {
+        let sent: Vec<_> = (0..3).map(|_| self.submit_send(&[vec![b'd'; 3_000]])).collect();
+        self.turns();
+        sent.into_iter().for_each(|sent| self.note_sent(sent));
+    }
+
+    fn submit_send(&mut self, bodies: &[Vec<u8>]) -> (u64, Vec<Bytes>) {
         let contents: Vec<Bytes> = bodies.iter().map(|body| encode(&body.clone().into())).collect();
         let messages = contents
             .iter()
@@ -173,7 +194,11 @@ impl Driver {
             })
             .collect();
         let send = Command::Send { queue: queue(), messages };
-        if let Some(Outcome::Sent(sequences)) = self.ask(send, contents.clone()) {
+        (self.submit(send, contents.clone()), contents)
+    }
+
+    fn note_sent(&mut self, (ticket, contents): (u64, Vec<Bytes>)) {
+        if let Some(Reply { outcome: Outcome::Sent(sequences), .. }) = self.answer_of(ticket) {
             self.told.sent.extend(sequences.iter().zip(contents));
         }
     }
@@ -245,6 +270,9 @@ impl Driver {
                     _ => Disposition::Complete,
                 };
                 self.settle(token, how);
+            }
+            if round % 10 == 4 {
+                self.send_burst();
             }
             if round % 10 == 9 {
                 // Almost everything goes: units become free, or sparse enough to be emptied.

@@ -12,7 +12,7 @@ fn no_answer_is_given_for_what_a_failing_disk_did_not_keep() {
     let mut driver = Driver::open(&disk, start).unwrap();
     driver.workload();
     assert_eq!((driver.told.faults, driver.told.refused), (0, 0));
-    assert!(driver.told.sent.len() == 120 && driver.told.completed.len() > 30);
+    assert!(driver.told.sent.len() == 132 && driver.told.completed.len() > 30);
     let files = disk.files();
     let snapshots = files.keys().filter(|path| path.extension().is_some_and(|e| e == "snapshot"));
     let first = std::path::Path::new("/store/0000000000000001.log");
