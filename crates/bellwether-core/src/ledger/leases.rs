@@ -252,8 +252,29 @@ impl Ledger {
                 Ok(decision) => {
                     let result = Ok(self.granted(now, name, decision, fx));
                     fx.answers.push(Answer { ticket, result, barrier: Barrier::Durable });
+                    self.confirm_repeats(now, name, &waiter, fx);
                 }
                 Err(refusal) => refuse(ticket, refusal.into(), fx),
+            }
+        }
+    }
+
+    /// A member that asked again under the same id, not knowing that its first ask stands in line,
+    /// hears of the grant in both places. Left in line, the other ask would be granted a term when
+    /// nobody expects one any more.
+    fn confirm_repeats(&mut self, now: Now, name: &LeaseName, first: &Waiter, fx: &mut Effects) {
+        let entry = self.lease_names.get(name).and_then(|index| self.leases.get(index));
+        let line = entry.into_iter().flat_map(|entry| &entry.line);
+        let repeats: Vec<(Ticket, Acquire)> = line
+            .filter(|(_, waiter)| waiter.member == first.member)
+            .filter(|(_, waiter)| waiter.acquire.id == first.acquire.id)
+            .map(|((_, ticket), waiter)| (*ticket, waiter.acquire.clone()))
+            .collect();
+        for (ticket, acquire) in repeats {
+            if let Ok(decision) = self.lease_at(now, name).acquire(&acquire, first.member) {
+                self.withdraw(ticket);
+                let result = Ok(self.granted(now, name, decision, fx));
+                fx.answers.push(Answer { ticket, result, barrier: Barrier::Durable });
             }
         }
     }

@@ -101,6 +101,18 @@ fn a_lease_is_handed_over_to_a_named_successor_that_waits() {
 }
 
 #[test]
+fn an_ask_made_twice_is_granted_once_and_answered_twice() {
+    let mut store = Store::new();
+    store.acquire(1, "l", 1).unwrap();
+    let (ask, again) = (wait(&mut store, 2, 2, 0), wait(&mut store, 2, 2, 0));
+    store.ask(1, release(1, None)).unwrap();
+    let term = granted(&store, ask);
+    assert!(term.is_some() && granted(&store, again) == term);
+    store.ask(2, release(2, None)).unwrap();
+    assert_eq!(store.lease("l").holder, None, "nobody stands in line any more");
+}
+
+#[test]
 fn e7_nobody_is_granted_a_lease_after_it_has_gone() {
     let mut store = Store::new();
     let short = store.join(3, 500);

@@ -254,7 +254,20 @@ impl Naive {
             return self.answer_wait(wait.ticket, Err(Refusal::MemberGone));
         }
         let answer = self.try_acquire(ask, wait.member).map_err(Refusal::from);
+        let is_granted = answer.is_ok();
         self.answer_wait(wait.ticket, answer);
+        if !is_granted {
+            return;
+        }
+        // Asked more than once under one id: every ask is answered.
+        for repeat in self.line(&ask.lease) {
+            let ForWhat::Lease(again) = &repeat.for_what else { continue };
+            if (repeat.member, again.id) == (wait.member, ask.id)
+                && let Ok(outcome) = self.try_acquire(again, repeat.member)
+            {
+                self.answer_wait(repeat.ticket, Ok(outcome));
+            }
+        }
     }
 
     pub fn renew_lease(&mut self, name: &LeaseName, id: LeaseId) -> Result<Outcome, Refusal> {
