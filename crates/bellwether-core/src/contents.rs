@@ -1,6 +1,7 @@
 //! All contents: how often each is referred to and where it lies.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use crate::content::{ContentId, Place};
 use crate::table::Table;
@@ -8,8 +9,12 @@ use crate::table::Table;
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     place: Place,
-    references: u32,
+    /// One more than refer to it: so that an empty slot of the table needs no room to say so.
+    references: NonZeroU32,
 }
+
+/// Nobody refers to it yet.
+const UNREFERENCED: NonZeroU32 = NonZeroU32::MIN;
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
@@ -41,13 +46,13 @@ impl Contents {
             Some(entry) => {
                 let (old, references) = (entry.place, entry.references);
                 entry.place = place;
-                if references > 0 {
+                if references != UNREFERENCED {
                     self.remove_live(old);
                     self.add_live(place);
                 }
             }
             None => {
-                self.table.insert(id.0, Entry { place, references: 0 });
+                self.table.insert(id.0, Entry { place, references: UNREFERENCED });
             }
         }
     }
@@ -65,8 +70,9 @@ impl Contents {
     /// One more refers to it.
     pub(crate) fn hold(&mut self, id: ContentId) {
         let Some(entry) = self.table.get_mut(id.0) else { return };
-        entry.references += 1;
-        if entry.references == 1 {
+        let was = entry.references;
+        entry.references = was.saturating_add(1);
+        if was == UNREFERENCED {
             let place = entry.place;
             self.add_live(place);
         }
@@ -75,8 +81,9 @@ impl Contents {
     /// One less refers to it. True if it was the last, and the content is gone.
     pub(crate) fn let_go(&mut self, id: ContentId) -> bool {
         let Some(entry) = self.table.get_mut(id.0) else { return false };
-        entry.references -= 1;
-        if entry.references > 0 {
+        let references = NonZeroU32::new(entry.references.get() - 1).expect("somebody holds it");
+        entry.references = references;
+        if references != UNREFERENCED {
             return false;
         }
         let place = entry.place;
@@ -87,8 +94,12 @@ impl Contents {
 
     /// Forgets what nobody refers to; after a replay.
     pub(crate) fn forget_unreferenced(&mut self) {
-        let dead: Vec<u64> =
-            self.table.range(0).filter(|(_, e)| e.references == 0).map(|(id, _)| id).collect();
+        let dead: Vec<u64> = self
+            .table
+            .range(0)
+            .filter(|(_, e)| e.references == UNREFERENCED)
+            .map(|(id, _)| id)
+            .collect();
         for id in dead {
             self.table.remove(id);
         }

@@ -77,6 +77,6 @@ impl Server {
         let asked =
             Asked { asker, applied_ms: bus.now_ms(), as_of: bus.history.len(), stood: Vec::new() };
         let call = Call { request, contents: Vec::new() };
-        shard.apply(now, Ticket(self.last_ticket), call, asked);
+        shard.apply(now, Ticket(self.last_ticket), &call, asked);
     }
 }

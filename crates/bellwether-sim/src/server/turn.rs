@@ -27,7 +27,7 @@ impl Server {
             let stood = self.boundary.stood(now, shard.ledger(), &call.request);
             let asker = Asker::Member(packet);
             let asked = Asked { asker, applied_ms: bus.now_ms(), as_of, stood };
-            shard.apply(now, Ticket(self.last_ticket), call, asked);
+            shard.apply(now, Ticket(self.last_ticket), &call, asked);
             self.boundary.look_at_leases(bus, now, shard.ledger(), false);
             if bus.dice.percent(5) {
                 shard.seal();

@@ -84,7 +84,7 @@ impl<'a> World<'a> {
         let ttl_ms = bellwether_core::limits::LEASE_MS_INFINITE;
         let join = Command::Join { id: own.id, metadata: own.metadata, ttl_ms };
         let call = Call { request: nobodys(join), contents: Vec::new() };
-        world.rules.apply(fixture.now(), Ticket(1), call, 0);
+        world.rules.apply(fixture.now(), Ticket(1), &call, 0);
         assert_eq!(world.rules.take_free().count(), 1);
         world.last_ticket = 1;
         for id in [101, 102] {
@@ -140,7 +140,7 @@ impl<'a> World<'a> {
         // The first poll hands the call in: the engine gets the calls in this order.
         let early = poll(&mut waiting);
         let call = Call { request: request.clone(), contents };
-        self.rules.apply(self.fixture.now(), Ticket(ticket), call, ticket);
+        self.rules.apply(self.fixture.now(), Ticket(ticket), &call, ticket);
         if let Some(answer) = early {
             waiting = Box::pin(std::future::ready(answer));
         }

@@ -10,8 +10,9 @@ use super::content::Content;
 use crate::journal::{Journal, Read};
 
 /// A queue gives out the oldest first, so when there is no room the newest is not kept: it is
-/// needed last. But one in so many pushes out the oldest, or queues that nobody reads would fill
-/// the memory for good.
+/// needed last. But one frame in so many pushes out the oldest, or queues that nobody reads would
+/// fill the memory for good. Whole frames, because an allocator can use again what was let go of
+/// only where it lies together.
 const OLD_EVERY: u64 = 8;
 
 /// See the module.
@@ -23,7 +24,7 @@ pub(crate) struct Bodies {
     bytes: usize,
     /// `None`: everything is kept until it is dropped, because there is no journal to read from.
     bytes_max: Option<usize>,
-    /// How often there was no room.
+    /// Frames for which there was no room.
     misfits: u64,
     /// The unit last read from.
     reader: Option<(u64, Arc<dyn Read>)>,
@@ -57,16 +58,19 @@ impl Bodies {
     /// The frame was appended: of what is in it, as much is kept as there is room for.
     pub(crate) fn sealed(&mut self) {
         let bytes_max = self.bytes_max.unwrap_or(usize::MAX);
+        let pushes_out = (self.misfits + 1).is_multiple_of(OLD_EVERY);
+        let mut misfits = 0;
         for (id, body) in std::mem::take(&mut self.unsealed) {
             if self.bytes + body.len() > bytes_max {
-                self.misfits += 1;
-                if body.len() > bytes_max || !self.misfits.is_multiple_of(OLD_EVERY) {
+                misfits = 1;
+                if body.len() > bytes_max || !pushes_out {
                     continue;
                 }
                 self.evict(body.len());
             }
             self.keep(id, body);
         }
+        self.misfits += misfits;
     }
 
     /// Lets go of the oldest, at least so many bytes of it.
@@ -106,12 +110,12 @@ impl Bodies {
             return Content::Lost("it is not in memory any more".into());
         };
         if let Some((_, reader)) = self.reader.as_ref().filter(|(unit, _)| *unit == place.unit) {
-            return Content::There(Arc::clone(reader), place);
+            return Content::There(Box::new((Arc::clone(reader), place)));
         }
         match journal.reader(place.unit) {
             Ok(Some(reader)) => {
                 self.reader = Some((place.unit, Arc::clone(&reader)));
-                Content::There(reader, place)
+                Content::There(Box::new((reader, place)))
             }
             Ok(None) => {
                 Content::Lost(format!("unit {:016x} of the journal is missing", place.unit))

@@ -28,8 +28,8 @@ const READ_TRIES: u32 = 3;
 pub enum Content {
     /// It is in memory.
     Here(Bytes),
-    /// It must be read.
-    There(Arc<dyn Read>, Place),
+    /// It must be read. Boxed, so that one in memory takes no more room here than in a [`Reply`].
+    There(Box<(Arc<dyn Read>, Place)>),
     /// There is nothing to read it from; this is why.
     Lost(String),
 }
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Content {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Here(bytes) => f.debug_tuple("Here").field(bytes).finish(),
-            Self::There(_, place) => f.debug_tuple("There").field(place).finish_non_exhaustive(),
+            Self::There(there) => f.debug_tuple("There").field(&there.1).finish_non_exhaustive(),
             Self::Lost(what) => f.debug_tuple("Lost").field(what).finish(),
         }
     }
@@ -68,25 +68,30 @@ impl Unread {
 }
 
 fn read_all(contents: Vec<Content>) -> Vec<Result<Bytes, String>> {
+    let in_memory = |content| match content {
+        Content::Here(bytes) => Ok(Ok(bytes)),
+        Content::Lost(what) => Ok(Err(what)),
+        Content::There(there) => Err(*there),
+    };
+    if !contents.iter().any(|content| matches!(content, Content::There(_))) {
+        // In place: nothing is allocated for what is nearly every answer.
+        return contents.into_iter().filter_map(|content| in_memory(content).ok()).collect();
+    }
     let mut found = Vec::with_capacity(contents.len());
     let mut contents = contents.into_iter().peekable();
     while let Some(content) = contents.next() {
-        let (reader, first) = match content {
-            Content::Here(bytes) => {
-                found.push(Ok(bytes));
+        let (reader, first) = match in_memory(content) {
+            Ok(content) => {
+                found.push(content);
                 continue;
             }
-            Content::Lost(what) => {
-                found.push(Err(what));
-                continue;
-            }
-            Content::There(reader, place) => (reader, place),
+            Err(there) => there,
         };
         let mut run = vec![first];
-        while let Some(Content::There(_, next)) =
-            contents.next_if(|next| matches!(next, Content::There(_, next) if follows(&run, *next)))
+        while let Some(Content::There(there)) =
+            contents.next_if(|next| matches!(next, Content::There(next) if follows(&run, next.1)))
         {
-            run.push(next);
+            run.push(there.1);
         }
         read_run(&*reader, &run, &mut found);
     }

@@ -2,98 +2,24 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bellwether_core::command::{Command, Disposition, ReceiveMode, Request, Settlement};
+use bellwether_core::command::Command;
 use bellwether_core::error::Refusal;
-use bellwether_core::name::{
-    LeaseId, LeaseName, MemberSlot, QueueName, QueuePath, RequestNumber, Ticket,
-};
-use bellwether_core::outcome::Outcome;
-use tokio::sync::oneshot;
+use bellwether_core::name::Ticket;
 
 use super::Call;
-use super::content::Unread;
+use super::ask::{Ask, Asker};
 use crate::error::Error;
 
 /// Calls that may wait for the writer; beyond, callers are refused instead of filling memory.
 const CALLS_MAX: usize = 200_000;
 
-pub(crate) type Answer = Result<Unread, Error>;
-
 /// Something for the writer.
-#[allow(clippy::large_enum_variant, reason = "nearly every item is a call")]
-pub(crate) enum Item {
-    Call(Ticket, Call, Asker),
-    Withdraw(Ticket),
-}
-
-/// Whoever asked: where the answer goes, and how to undo it if nobody is there to take it.
-pub(crate) struct Asker {
-    pub(crate) reply: oneshot::Sender<(Answer, Undo)>,
-    pub(crate) undo: Undo,
-}
-
-impl Asker {
-    /// Hands over the answer; gives it back if nobody takes it.
-    pub(crate) fn answer(self, answer: Answer) -> Option<(Answer, Undo)> {
-        self.reply.send((answer, self.undo)).err()
-    }
-}
-
-/// How to give back what an answer hands out.
 #[derive(Debug)]
-pub(crate) enum Undo {
-    Nothing,
-    Receive(MemberSlot, QueuePath),
-    Accept(MemberSlot, QueueName),
-    Acquire(MemberSlot, LeaseName, LeaseId),
-}
-
-impl Undo {
-    pub(crate) fn of(request: &Request) -> Self {
-        match &request.command {
-            Command::Receive(receive) if receive.mode == ReceiveMode::PeekLock => {
-                Self::Receive(request.member, receive.from.clone())
-            }
-            Command::ReceiveDeferred { from, mode: ReceiveMode::PeekLock, .. } => {
-                Self::Receive(request.member, from.clone())
-            }
-            Command::AcceptSession { queue, .. } => Self::Accept(request.member, queue.clone()),
-            Command::Acquire(acquire) => {
-                Self::Acquire(request.member, acquire.lease.clone(), acquire.id)
-            }
-            _ => Self::Nothing,
-        }
-    }
-
-    /// The call that gives back what was handed out by `answer`, if anything was.
-    pub(crate) fn call(self, answer: &Answer) -> Option<Call> {
-        let Ok(Unread { outcome, .. }) = answer else { return None };
-        let (member, command) = match (self, outcome) {
-            (Self::Receive(member, from), Outcome::Received(views)) if !views.is_empty() => {
-                let tokens = views.iter().filter_map(bellwether_core::message::MessageView::token);
-                let settlements = tokens
-                    .map(|token| Settlement {
-                        token,
-                        disposition: Disposition::Release,
-                        overlay: None,
-                    })
-                    .collect();
-                (member, Command::Settle { from, settlements })
-            }
-            (Self::Accept(member, queue), Outcome::Session(Some(hold))) => {
-                (member, Command::CloseSession { queue, token: hold.token.clone() })
-            }
-            (Self::Acquire(member, lease, id), Outcome::Granted { .. }) => {
-                (member, Command::ReleaseLease { lease, id, successor: None })
-            }
-            _ => return None,
-        };
-        let (number, answered_below) = (RequestNumber(0), RequestNumber(0));
-        let request = Request { member, number, answered_below, command };
-        Some(Call { request, contents: Vec::new() })
-    }
+pub(crate) enum Item {
+    Call(Ticket, Arc<Ask>),
+    Withdraw(Ticket),
 }
 
 /// See the module.
@@ -124,20 +50,20 @@ impl Inbox {
     }
 
     /// Leaves a call for the writer. `None` if it cannot be taken; then it was answered.
-    pub(crate) fn push_call(&self, call: Call, asker: Asker) -> Option<Ticket> {
+    pub(crate) fn push_call(&self, ask: Arc<Ask>) -> Option<Ticket> {
         let mut state = self.lock();
         let is_full = state.items.len() >= CALLS_MAX;
         let busy = || is_full.then(|| Refusal::Busy { retry_after_ms: 100 }.into());
         if let Some(error) = state.closed.clone().or_else(busy) {
             drop(state);
             // Nothing was handed out that would have to be given back.
-            let _ = asker.answer(Err(error));
+            let _ = Asker::new(ask).answer(Err(error));
             return None;
         }
         state.last_ticket += 1;
         let ticket = Ticket(state.last_ticket);
-        self.weight.fetch_add(weight(&call), Ordering::SeqCst);
-        state.items.push_back(Item::Call(ticket, call, asker));
+        self.weight.fetch_add(weight(ask.call()), Ordering::SeqCst);
+        state.items.push_back(Item::Call(ticket, ask));
         Some(ticket)
     }
 

@@ -24,7 +24,7 @@ use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
 use super::Call;
-use super::inbox::{Asker, Undo};
+use super::ask::Asker;
 use super::pending::Pending;
 use super::shard::{Shard, ShardOptions};
 use crate::clock::Clock;
@@ -83,7 +83,7 @@ impl Local {
 
     /// Hands in a call whose outcome stands even if nobody takes its answer.
     pub(crate) fn submit_for_good(&self, call: Call) -> Pending<'_> {
-        Pending::with_undo(&self.shared, call, Undo::Nothing)
+        Pending::for_good(&self.shared, call)
     }
 
     /// Hands in a call whose answer nobody waits for.

@@ -9,6 +9,7 @@
 //! [`shard`] is the order of effects without threads; the simulator drives it too. [`local`] puts
 //! threads around it.
 
+pub(crate) mod ask;
 pub(crate) mod bodies;
 pub mod content;
 pub(crate) mod inbox;

@@ -1,14 +1,14 @@
 //! An answer to come.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bellwether_core::command::Command;
 use bellwether_core::name::Ticket;
-use tokio::sync::oneshot;
 
+use super::ask::Ask;
 use super::content::Unread;
-use super::inbox::{Answer, Asker, Undo};
 use super::local::shared::Shared;
 use super::{Call, Reply};
 use crate::error::Error;
@@ -17,7 +17,7 @@ use crate::error::Error;
 /// moment, what it was given is given back. Nothing stays locked for nobody.
 #[derive(Debug)]
 pub(crate) struct Pending<'a> {
-    answer: oneshot::Receiver<(Answer, Undo)>,
+    ask: Arc<Ask>,
     shared: &'a Shared,
     ticket: Ticket,
     step: Step,
@@ -25,8 +25,6 @@ pub(crate) struct Pending<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The call lies in the inbox; its answer nearly always waits for a flush.
-    AskedToFlush,
     /// The call lies in the inbox.
     Asked,
     /// Others in this runtime were let go first, so that one batch serves them all.
@@ -40,23 +38,28 @@ enum Step {
 impl<'a> Pending<'a> {
     /// Leaves the call in the inbox.
     pub(crate) fn new(shared: &'a Shared, call: Call) -> Self {
-        let undo = Undo::of(&call.request);
-        Self::with_undo(shared, call, undo)
+        Self::with(shared, Ask::new(call, false))
     }
 
-    /// The same for a call that is undone otherwise, or not at all, if nobody takes its answer.
-    pub(crate) fn with_undo(shared: &'a Shared, call: Call, undo: Undo) -> Self {
-        let (reply, answer) = oneshot::channel();
-        let asker = Asker { reply, undo };
-        let asked = match call.request.command {
-            Command::Send { .. } | Command::Settle { .. } => Step::AskedToFlush,
-            _ => Step::Asked,
-        };
-        let (ticket, step) = match shared.inbox.push_call(call, asker) {
-            Some(ticket) => (ticket, asked),
+    /// The same for a call whose outcome stands even if nobody takes its answer.
+    pub(crate) fn for_good(shared: &'a Shared, call: Call) -> Self {
+        Self::with(shared, Ask::new(call, true))
+    }
+
+    fn with(shared: &'a Shared, ask: Arc<Ask>) -> Self {
+        let (ticket, step) = match shared.inbox.push_call(Arc::clone(&ask)) {
+            Some(ticket) => (ticket, Step::Asked),
             None => (Ticket(0), Step::Waiting),
         };
-        Self { answer, shared, ticket, step }
+        Self { ask, shared, ticket, step }
+    }
+
+    /// Whether somebody else does the call without being asked to.
+    fn is_left(&self) -> bool {
+        // These answers nearly always wait for a flush, so they may as well begin with it.
+        let command = &self.ask.call().request.command;
+        let waits_for_flush = matches!(command, Command::Send { .. } | Command::Settle { .. });
+        (waits_for_flush && self.shared.leave_to_flusher()) || self.shared.leave_to_writer()
     }
 }
 
@@ -65,23 +68,23 @@ impl Future for Pending<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.step {
-            Step::AskedToFlush if self.shared.leave_to_flusher() => self.step = Step::Waiting,
-            Step::AskedToFlush | Step::Asked => {
+            Step::Asked if self.is_left() => self.step = Step::Waiting,
+            Step::Asked => {
                 self.step = Step::Yielded;
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
             Step::Yielded => {
                 self.step = Step::Waiting;
-                if self.answer.is_empty() {
+                if self.ask.is_waiting() {
                     self.shared.work();
                 }
             }
             Step::Waiting | Step::Done => {}
         }
-        let answer = std::task::ready!(Pin::new(&mut self.answer).poll(cx));
+        let answer = std::task::ready!(self.ask.poll(cx));
         self.step = Step::Done;
-        let (answer, _) = answer.map_err(|_| {
+        let answer = answer.ok_or_else(|| {
             if self.shared.inbox.is_closed() {
                 Error::Closed
             } else {
@@ -97,9 +100,10 @@ impl Drop for Pending<'_> {
         if self.step == Step::Done {
             return;
         }
-        self.answer.close();
-        if let Ok((answer, undo)) = self.answer.try_recv() {
-            self.shared.give_back(undo, &answer);
+        if let Some(answer) = self.ask.leave() {
+            if let Some(call) = self.ask.undo(&answer) {
+                self.shared.tell(call);
+            }
         } else {
             self.shared.inbox.push_withdraw(self.ticket);
             self.shared.work();

@@ -61,7 +61,7 @@ pub struct ShardOptions {
 
 impl Default for ShardOptions {
     fn default() -> Self {
-        Self { memory_bytes_max: 4 << 30, body_cache_bytes_max: 64 << 20 }
+        Self { memory_bytes_max: 4 << 30, body_cache_bytes_max: 8 << 20 }
     }
 }
 
@@ -158,14 +158,15 @@ impl<R> Shard<R> {
     }
 
     /// Applies one call. Its answer comes out of [`Shard::take_free`], now or later. Tickets are the caller's, from one on, and only grow.
-    pub fn apply(&mut self, now: Now, ticket: Ticket, mut call: Call, asker: R) {
+    pub fn apply(&mut self, now: Now, ticket: Ticket, call: &Call, asker: R) {
         if let Some(fault) = &self.broken {
             self.free.push((asker, Err(fault.clone().into())));
             return;
         }
-        self.merge_overlays(&mut call);
-        let checked = check_contents(&call).map_err(Error::from);
-        if let Err(error) = checked.and_then(|()| self.make_room(&call)) {
+        let merged = self.merge_overlays(call);
+        let call = merged.as_ref().unwrap_or(call);
+        let checked = check_contents(call).map_err(Error::from);
+        if let Err(error) = checked.and_then(|()| self.make_room(call)) {
             self.free.push((asker, Err(error)));
             return;
         }
@@ -351,25 +352,26 @@ impl<R> Shard<R> {
     }
 
     /// Changed properties are kept as one overlay: a settlement that changes some is merged with
-    /// what earlier ones changed.
-    fn merge_overlays(&mut self, call: &mut Call) {
-        let Command::Settle { from, settlements } = &mut call.request.command else { return };
-        for Settlement { token, overlay, .. } in settlements {
+    /// what earlier ones changed. `None` if there is nothing to merge.
+    fn merge_overlays(&mut self, call: &Call) -> Option<Call> {
+        let Command::Settle { from, settlements } = &call.request.command else { return None };
+        let mut merged_call: Option<Call> = None;
+        for (nth, Settlement { token, overlay, .. }) in settlements.iter().enumerate() {
             let Some(new) = overlay else { continue };
             let old = self.ledger.overlay(&from.queue, from.part, token.sequence);
             let Some((id, place)) = old else { continue };
             let journal = self.journal.as_deref();
             let Ok(old) = self.bodies.get(id, place, journal).read() else { continue };
-            let merged = call
-                .contents
-                .get(new.index as usize)
-                .and_then(|content| merge_overlays(&old, content));
-            if let Some(merged) = merged {
-                // A content of its own: another settlement may point to the same one.
-                *new = NewContent { index: call.contents.len() as u32, bytes: merged.len() as u32 };
-                call.contents.push(merged);
-            }
+            let new = call.contents.get(new.index as usize);
+            let Some(merged) = new.and_then(|new| merge_overlays(&old, new)) else { continue };
+            let Call { request, contents } = merged_call.get_or_insert_with(|| call.clone());
+            let Command::Settle { settlements, .. } = &mut request.command else { continue };
+            // A content of its own: another settlement may point to the same one.
+            let (index, bytes) = (contents.len() as u32, merged.len() as u32);
+            settlements[nth].overlay = Some(NewContent { index, bytes });
+            contents.push(merged);
         }
+        merged_call
     }
 
     /// Appends the frame that was filled, if any. Then nothing in it can be lost by a crash of

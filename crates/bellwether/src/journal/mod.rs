@@ -151,6 +151,8 @@ pub trait Flush: Send + Sync {
     fn flush(&self) -> Result<FrameNumber, JournalFault>;
     /// Up to which frame all is durable, without waiting.
     fn flushed(&self) -> FrameNumber;
+    /// Whether something was appended that is not known to be durable.
+    fn is_wanted(&self) -> bool;
 }
 
 /// Reads contents by place. Callable from any thread. A reader obtained before a unit is

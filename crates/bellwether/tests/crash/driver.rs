@@ -94,7 +94,7 @@ impl Driver {
         let (number, ticket) = (RequestNumber(0), self.last_ticket);
         let request = Request { member: self.member, number, answered_below: number, command };
         let broken = self.shard.fault().is_some();
-        self.shard.apply(self.now, Ticket(ticket), Call { request, contents }, ticket);
+        self.shard.apply(self.now, Ticket(ticket), &Call { request, contents }, ticket);
         if broken {
             self.take();
             let answer = &self.answers[&ticket];
@@ -181,7 +181,9 @@ impl Driver {
     fn send_burst(&mut self) {
         let sent: Vec<_> = (0..3).map(|_| self.submit_send(&[vec![b'd'; 3_000]])).collect();
         self.turns();
-        sent.into_iter().for_each(|sent| self.note_sent(sent));
+        for sent in sent {
+            self.note_sent(sent);
+        }
     }
 
     fn submit_send(&mut self, bodies: &[Vec<u8>]) -> (u64, Vec<Bytes>) {

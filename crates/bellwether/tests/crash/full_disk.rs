@@ -102,7 +102,7 @@ fn what_waits_for_room_is_not_refused_when_asked_again() {
             command: Command::CreateQueue { queue: name, settings },
         };
         let call = Call { request, contents: Vec::new() };
-        driver.shard.apply(driver.now, Ticket(ticket), call, ticket);
+        driver.shard.apply(driver.now, Ticket(ticket), &call, ticket);
         driver.shard.seal();
     };
     disk.set_capacity(Some(disk.used_bytes()));
@@ -171,7 +171,7 @@ fn senders_are_refused_before_the_reserve_is_used_up() {
             command: Command::Send { queue: queue(), messages: vec![message] },
         };
         let call = Call { request, contents: vec![content.clone()] };
-        driver.shard.apply(driver.now, Ticket(ticket), call, ticket);
+        driver.shard.apply(driver.now, Ticket(ticket), &call, ticket);
         driver.shard.seal();
     }
     assert!(!driver.shard.needs_seal() && driver.shard.is_short_of_space());

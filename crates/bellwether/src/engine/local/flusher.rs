@@ -117,17 +117,21 @@ pub(super) fn start(shared: Arc<Shared>, flush: Arc<dyn Flush>) -> JoinHandle<()
 
 fn run(shared: &Shared, flush: &dyn Flush) {
     while shared.flusher.wait(&shared.inbox) {
-        shared.flusher_turn(shared.claim(), Seal::Now);
-        if shared.was_passed_by() {
-            // It would otherwise wait for a flush that it has no use for.
-            shared.flusher_turn(shared.claim(), Seal::Now);
+        // What is appended already need not wait for somebody else's turn to end.
+        let writer = shared.try_lock().or_else(|| (!flush.is_wanted()).then(|| shared.claim()));
+        if let Some(writer) = writer {
+            shared.flusher_turn(writer, Seal::Now);
+            if shared.was_passed_by() {
+                // It would otherwise wait for a flush that it has no use for.
+                shared.flusher_turn(shared.claim(), Seal::Now);
+            }
         }
-        let result = flush.flush();
-        let mut writer = shared.claim();
-        if let Err(fault) = result {
-            writer.guarded(|shard| shard.fail(fault));
+        if let Err(fault) = flush.flush() {
+            shared.claim().guarded(|shard| shard.fail(fault));
         }
         // The turn finds out how far all is durable.
-        shared.flusher_turn(writer, Seal::IfAwaited);
+        if let Some(writer) = shared.claim_or_tell() {
+            shared.flusher_turn(writer, Seal::IfAwaited);
+        }
     }
 }

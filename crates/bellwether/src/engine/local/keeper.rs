@@ -12,7 +12,7 @@ use super::flusher;
 use super::jobs::{JobResult, Jobs};
 use super::shared::{Seal, Shared};
 use crate::clock::Clock;
-use crate::engine::inbox::Asker;
+use crate::engine::ask::Asker;
 use crate::engine::shard::Shard;
 use crate::error::Error;
 

@@ -15,19 +15,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use bellwether_core::time::Now;
-use tokio::sync::oneshot;
 
 use super::flusher::{Backlog, FlusherBell};
 use super::keeper::KeeperBell;
 use crate::clock::Clock;
 use crate::engine::Call;
-use crate::engine::inbox::{Answer, Asker, Inbox, Item, Undo};
+use crate::engine::ask::{Ask, Asker};
+use crate::engine::inbox::{Inbox, Item};
 use crate::engine::shard::{Answered, Shard};
 use crate::journal::{Flush, JournalFault};
 
 /// Turns that a caller takes for others before it hands on to the keeper.
 const TURNS_MAX: usize = 4;
-/// So much may be left to the flusher; more is better done beside it.
+/// So much may be left to the flusher; more is better done beside it, or by whoever writes.
 const LEAVE_MAX: usize = 8;
 /// So much the flusher does itself; more would keep it from flushing.
 const LIGHT_MAX: usize = 256;
@@ -41,10 +41,14 @@ pub(crate) struct Shared {
     pub(super) flusher: FlusherBell,
     has_flusher: bool,
     writer: Mutex<Writer>,
+    /// Whoever has the writer looks at the inbox once more after this turn.
+    is_in_turn: AtomicBool,
     /// How many wait for the writer with the right of way.
     claims: AtomicUsize,
     /// Somebody found the writer taken and went on.
     was_passed_by: AtomicBool,
+    /// A flush was done that the writer has not heard of.
+    is_more_durable: AtomicBool,
 }
 
 /// What becomes of the frame that a turn fills.
@@ -83,40 +87,60 @@ impl Shared {
             flusher: FlusherBell::default(),
             has_flusher,
             writer: Mutex::new(writer),
+            is_in_turn: AtomicBool::new(false),
             claims: AtomicUsize::new(0),
             was_passed_by: AtomicBool::new(false),
+            is_more_durable: AtomicBool::new(false),
         }
     }
 
     /// Does what was asked, unless somebody is at it.
     pub(crate) fn work(&self) {
         for _ in 0..TURNS_MAX {
-            if self.inbox.weight() == 0 {
+            if !self.is_work_left() {
                 return;
             }
             let Some(writer) = self.try_writer() else { return };
             self.turn(writer, Seal::IfAwaited);
         }
-        if self.inbox.weight() > 0 {
+        if self.is_work_left() {
             self.keeper.ring();
         }
     }
 
+    fn is_work_left(&self) -> bool {
+        self.inbox.weight() > 0 || self.is_more_durable.load(Ordering::SeqCst)
+    }
+
     /// The writer, if nobody has it and nobody claims it.
     fn try_writer(&self) -> Option<MutexGuard<'_, Writer>> {
-        let try_lock = || match self.writer.try_lock() {
-            Ok(writer) => Some(writer),
-            Err(TryLockError::Poisoned(writer)) => Some(writer.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        };
         if self.claims.load(Ordering::SeqCst) == 0
-            && let Some(writer) = try_lock()
+            && let Some(writer) = self.try_lock()
         {
             return Some(writer);
         }
         self.was_passed_by.store(true, Ordering::SeqCst);
         // Once more: whoever has it may have looked just before.
-        try_lock()
+        self.try_lock()
+    }
+
+    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, Writer>> {
+        match self.writer.try_lock() {
+            Ok(writer) => Some(writer),
+            Err(TryLockError::Poisoned(writer)) => Some(writer.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Leaves a call to whoever is in its turn, where many do so. False if it had better be done
+    /// at once.
+    pub(crate) fn leave_to_writer(&self) -> bool {
+        if self.inbox.weight() <= LEAVE_MAX || !self.is_in_turn.load(Ordering::SeqCst) {
+            return false;
+        }
+        self.was_passed_by.store(true, Ordering::SeqCst);
+        // Once more: whoever is still in its turn looks again after it.
+        self.is_in_turn.load(Ordering::SeqCst)
     }
 
     /// Whether somebody left a call that should be done at once, since the inbox was last emptied.
@@ -142,6 +166,13 @@ impl Shared {
         writer
     }
 
+    /// The writer, if nobody has it. Whoever has it looks, before it goes, at what has become
+    /// durable.
+    pub(super) fn claim_or_tell(&self) -> Option<MutexGuard<'_, Writer>> {
+        self.is_more_durable.store(true, Ordering::SeqCst);
+        self.try_lock()
+    }
+
     /// One batch: what has become durable, what is due, what was asked. Then lets go of the writer
     /// and hands out the answers.
     pub(super) fn turn(&self, writer: MutexGuard<'_, Writer>, seal: Seal) {
@@ -160,10 +191,13 @@ impl Shared {
 
     fn turn_with(&self, mut writer: MutexGuard<'_, Writer>, inbox: Option<&Inbox>, seal: Seal) {
         let now = self.clock.now();
+        self.is_in_turn.store(true, Ordering::SeqCst);
+        self.is_more_durable.store(false, Ordering::SeqCst);
         if inbox.is_some() {
             self.was_passed_by.store(false, Ordering::SeqCst);
         }
         writer.turn(now, inbox, seal);
+        self.is_in_turn.store(false, Ordering::SeqCst);
         let Some(shard) = writer.shard.as_mut() else { return };
         let answers: Vec<Answered<Asker>> = shard.take_free().collect();
         self.flusher.tell(Backlog {
@@ -180,8 +214,7 @@ impl Shared {
 
     pub(super) fn deliver(&self, answers: Vec<Answered<Asker>>) {
         for (asker, answer) in answers {
-            let untaken = asker.answer(answer);
-            if let Some(call) = untaken.and_then(|(answer, undo)| undo.call(&answer)) {
+            if let Some(call) = asker.answer(answer) {
                 // Whoever hands out answers looks at the inbox once more.
                 self.leave(call);
             }
@@ -189,24 +222,14 @@ impl Shared {
     }
 
     /// Hands in a call whose answer nobody waits for.
-    pub(super) fn tell(&self, call: Call) {
+    pub(crate) fn tell(&self, call: Call) {
         self.leave(call);
         self.work();
     }
 
     fn leave(&self, call: Call) {
-        let undo = Undo::of(&call.request);
-        let asker = Asker { reply: oneshot::channel().0, undo };
         // A closed engine has nobody left to tell.
-        let _ = self.inbox.push_call(call, asker);
-    }
-
-    /// Gives back what an answer handed out to somebody who is no longer there. If this is lost,
-    /// the lock's own end does the same.
-    pub(crate) fn give_back(&self, undo: Undo, answer: &Answer) {
-        if let Some(call) = undo.call(answer) {
-            self.tell(call);
-        }
+        let _ = self.inbox.push_call(Ask::told(call));
     }
 
     /// A clock that is moved by hand was moved. False if nobody is interested any more.
@@ -236,7 +259,9 @@ impl Writer {
             self.guarded(|shard| {
                 while let Some(item) = items.pop_front() {
                     match item {
-                        Item::Call(ticket, call, asker) => shard.apply(now, ticket, call, asker),
+                        Item::Call(ticket, ask) => {
+                            shard.apply(now, ticket, ask.call(), Asker::new(Arc::clone(&ask)));
+                        }
                         Item::Withdraw(ticket) => drop(shard.withdraw(ticket)),
                     }
                 }

@@ -100,6 +100,10 @@ impl Flush for Flusher {
     fn flushed(&self) -> FrameNumber {
         FrameNumber(self.flushed_number())
     }
+
+    fn is_wanted(&self) -> bool {
+        self.appended.load(Ordering::Acquire) != self.flushed_number()
+    }
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,0 +1,167 @@
+//! A call on its way to the writer, and its answer on the way back, in one place.
+//!
+//! The call stays where its caller put it: the writer reads it there, and the caller lets go of it
+//! when the answer is taken. So nothing large is moved, and what a thread allocated it also frees.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bellwether_core::command::{Command, Disposition, ReceiveMode, Request, Settlement};
+use bellwether_core::message::MessageView;
+use bellwether_core::name::RequestNumber;
+use bellwether_core::outcome::Outcome;
+
+use super::Call;
+use super::content::Unread;
+use crate::error::Error;
+
+pub(crate) type Answer = Result<Unread, Error>;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    call: Call,
+    /// What it was given stands even if nobody takes the answer.
+    is_for_good: bool,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Debug)]
+enum Progress {
+    Waiting(Option<Waker>),
+    Answered(Answer),
+    /// The writer let go of it without an answer.
+    Lost,
+    /// The answer was taken, or nobody waits for it.
+    Over,
+}
+
+impl Ask {
+    pub(crate) fn new(call: Call, is_for_good: bool) -> Arc<Self> {
+        let progress = Mutex::new(Progress::Waiting(None));
+        Arc::new(Self { call, is_for_good, progress })
+    }
+
+    /// A call whose answer nobody waits for.
+    pub(crate) fn told(call: Call) -> Arc<Self> {
+        Arc::new(Self { call, is_for_good: false, progress: Mutex::new(Progress::Over) })
+    }
+
+    pub(crate) fn call(&self) -> &Call {
+        &self.call
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(*self.lock(), Progress::Waiting(_))
+    }
+
+    /// Takes the answer; `None` if there will never be one.
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
+        let mut progress = self.lock();
+        match std::mem::replace(&mut *progress, Progress::Over) {
+            Progress::Answered(answer) => Poll::Ready(Some(answer)),
+            Progress::Lost | Progress::Over => Poll::Ready(None),
+            Progress::Waiting(waker) => {
+                let waker = waker.filter(|waker| waker.will_wake(cx.waker()));
+                let waker = waker.unwrap_or_else(|| cx.waker().clone());
+                *progress = Progress::Waiting(Some(waker));
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Stops waiting; the answer if it came in that moment.
+    pub(crate) fn leave(&self) -> Option<Answer> {
+        match std::mem::replace(&mut *self.lock(), Progress::Over) {
+            Progress::Answered(answer) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// The call that gives back what was handed out by an answer nobody takes, if anything was.
+    pub(crate) fn undo(&self, answer: &Answer) -> Option<Call> {
+        if self.is_for_good {
+            return None;
+        }
+        let Ok(Unread { outcome, .. }) = answer else { return None };
+        let Request { member, command, .. } = &self.call.request;
+        let command = match (command, outcome) {
+            (Command::Receive(receive), Outcome::Received(views))
+                if receive.mode == ReceiveMode::PeekLock =>
+            {
+                Command::Settle { from: receive.from.clone(), settlements: released(views)? }
+            }
+            (
+                Command::ReceiveDeferred { from, mode: ReceiveMode::PeekLock, .. },
+                Outcome::Received(views),
+            ) => Command::Settle { from: from.clone(), settlements: released(views)? },
+            (Command::AcceptSession { queue, .. }, Outcome::Session(Some(hold))) => {
+                Command::CloseSession { queue: queue.clone(), token: hold.token.clone() }
+            }
+            (Command::Acquire(acquire), Outcome::Granted { .. }) => Command::ReleaseLease {
+                lease: acquire.lease.clone(),
+                id: acquire.id,
+                successor: None,
+            },
+            _ => return None,
+        };
+        let (number, answered_below) = (RequestNumber(0), RequestNumber(0));
+        let request = Request { member: *member, number, answered_below, command };
+        Some(Call { request, contents: Vec::new() })
+    }
+}
+
+fn released(views: &[MessageView]) -> Option<Vec<Settlement>> {
+    let tokens = views.iter().filter_map(MessageView::token);
+    let settlements: Vec<_> = tokens
+        .map(|token| Settlement { token, disposition: Disposition::Release, overlay: None })
+        .collect();
+    (!settlements.is_empty()).then_some(settlements)
+}
+
+/// The writer's end of an [`Ask`]: it owes the answer. Dropped without one, whoever waits hears
+/// that there will be none.
+#[derive(Debug)]
+pub(crate) struct Asker(Option<Arc<Ask>>);
+
+impl Asker {
+    pub(crate) fn new(ask: Arc<Ask>) -> Self {
+        Self(Some(ask))
+    }
+
+    /// Hands over the answer. Gives back the call that undoes it if nobody is there to take it.
+    pub(crate) fn answer(mut self, answer: Answer) -> Option<Call> {
+        let ask = self.0.take()?;
+        let mut progress = ask.lock();
+        if !matches!(*progress, Progress::Waiting(_)) {
+            drop(progress);
+            return ask.undo(&answer);
+        }
+        let was = std::mem::replace(&mut *progress, Progress::Answered(answer));
+        drop(progress);
+        wake(was);
+        None
+    }
+}
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        let Some(ask) = self.0.take() else { return };
+        let mut progress = ask.lock();
+        if matches!(*progress, Progress::Waiting(_)) {
+            let was = std::mem::replace(&mut *progress, Progress::Lost);
+            drop(progress);
+            wake(was);
+        }
+    }
+}
+
+fn wake(was: Progress) {
+    if let Progress::Waiting(Some(waker)) = was {
+        waker.wake();
+    }
+}
