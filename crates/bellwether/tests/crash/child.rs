@@ -2,7 +2,7 @@
 //! acknowledged and not before. `try` lines say what is about to be asked.
 //!
 //! ```sh
-//! crash-child FOLDER LIFE
+//! crash_child FOLDER LIFE
 //! ```
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
@@ -25,7 +25,7 @@ const LEASE: &str = "leader";
 #[tokio::main]
 async fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [folder, life] = &arguments[..] else { panic!("usage: crash-child FOLDER LIFE") };
+    let [folder, life] = &arguments[..] else { panic!("usage: crash_child FOLDER LIFE") };
     let bellwether = open(folder).open().await.unwrap();
     say("open");
     let queue = bellwether.queue(QUEUE).unwrap();

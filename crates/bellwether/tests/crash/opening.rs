@@ -43,7 +43,7 @@ pub(crate) async fn create(folder: &str) {
 
 /// Starts the program that is to be killed.
 pub(crate) fn start_child(folder: &str, life: u32) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_crash-child"))
+    Command::new(env!("CARGO_BIN_EXE_crash_child"))
         .args([folder, &life.to_string()])
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
