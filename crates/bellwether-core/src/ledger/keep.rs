@@ -1,7 +1,7 @@
 //! Exactly-once commands: outcomes are kept until the member has heard them.
 
 use crate::change::{Change, KeptOutcome};
-use crate::command::{Command, Receive, Request};
+use crate::command::{Command, Disposition, Receive, Request};
 use crate::error::Refusal;
 use crate::limits;
 use crate::message::MessageView;
@@ -162,5 +162,16 @@ impl Command {
                 | Self::RenewSession { .. }
                 | Self::RenewLocks { lock_ms: None, .. }
         )
+    }
+
+    /// Whether the command only gives back what its member holds.
+    pub fn gives_back(&self) -> bool {
+        match self {
+            Self::Settle { settlements, .. } => settlements
+                .iter()
+                .all(|settlement| matches!(settlement.disposition, Disposition::Release)),
+            Self::CloseSession { .. } | Self::ReleaseLease { .. } | Self::Leave => true,
+            _ => false,
+        }
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Ask {
     call: Call,
     /// What it was given stands even if nobody takes the answer.
     is_for_good: bool,
+    /// Nobody waits for the answer, from the beginning.
+    is_told: bool,
     progress: Mutex<Progress>,
 }
 
@@ -39,12 +41,17 @@ enum Progress {
 impl Ask {
     pub(crate) fn new(call: Call, is_for_good: bool) -> Arc<Self> {
         let progress = Mutex::new(Progress::Waiting(None));
-        Arc::new(Self { call, is_for_good, progress })
+        Arc::new(Self { call, is_for_good, is_told: false, progress })
     }
 
     /// A call whose answer nobody waits for.
     pub(crate) fn told(call: Call) -> Arc<Self> {
-        Arc::new(Self { call, is_for_good: false, progress: Mutex::new(Progress::Over) })
+        let progress = Mutex::new(Progress::Over);
+        Arc::new(Self { call, is_for_good: false, is_told: true, progress })
+    }
+
+    pub(crate) fn is_told(&self) -> bool {
+        self.is_told
     }
 
     pub(crate) fn call(&self) -> &Call {

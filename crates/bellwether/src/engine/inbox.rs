@@ -35,6 +35,8 @@ struct State {
     items: VecDeque<Item>,
     last_ticket: u64,
     closed: Option<Error>,
+    /// Nobody looks here any more.
+    is_over: bool,
 }
 
 impl std::fmt::Debug for Inbox {
@@ -52,9 +54,12 @@ impl Inbox {
     /// Leaves a call for the writer. `None` if it cannot be taken; then it was answered.
     pub(crate) fn push_call(&self, ask: Arc<Ask>) -> Option<Ticket> {
         let mut state = self.lock();
+        // What gives back what nobody took is always welcome.
+        let is_welcome = ask.is_told() && !state.is_over;
         let is_full = state.items.len() >= CALLS_MAX;
         let busy = || is_full.then(|| Refusal::Busy { retry_after_ms: 100 }.into());
-        if let Some(error) = state.closed.clone().or_else(busy) {
+        let refused = if is_welcome { None } else { state.closed.clone().or_else(busy) };
+        if let Some(error) = refused {
             drop(state);
             // Nothing was handed out that would have to be given back.
             let _ = Asker::new(ask).answer(Err(error));
@@ -92,9 +97,16 @@ impl Inbox {
         self.lock().closed.is_some()
     }
 
-    /// From here on every call is answered with `error`.
+    /// From here on every call that somebody waits for is answered with `error`.
     pub(crate) fn close(&self, error: Error) {
         self.lock().closed.get_or_insert(error);
+    }
+
+    /// Nothing enters after this.
+    pub(crate) fn end(&self) {
+        let mut state = self.lock();
+        state.closed.get_or_insert(Error::Closed);
+        state.is_over = true;
     }
 }
 

@@ -205,7 +205,9 @@ impl<R> Shard<R> {
         // A refusal says that nothing was stored: whoever asks again for what was accepted and
         // waits for room must wait with it.
         let request = &call.request;
-        if self.stalled && !request.command.writes_nothing() && !self.ledger.is_decided(request) {
+        // Nor is anybody refused who gives back: a lease nobody holds would be held for good.
+        let may_wait = request.command.writes_nothing() || request.command.gives_back();
+        if self.stalled && !may_wait && !self.ledger.is_decided(request) {
             return Err(Refusal::DiskFull.into());
         }
         Ok(())

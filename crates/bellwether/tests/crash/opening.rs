@@ -1,10 +1,13 @@
 //! One store, one process.
 
 use std::io::{BufRead as _, BufReader};
+use std::pin::Pin;
 use std::process::{Child, Command, Stdio};
+use std::task::Poll;
 
+use bellwether::core::outcome::LeaseState;
 use bellwether::journal::JournalFault;
-use bellwether::{Error, QueueSettings};
+use bellwether::{Error, QueueSettings, Ttl};
 
 use crate::store::{QUEUE, SESSIONS, open};
 
@@ -28,6 +31,43 @@ impl Drop for Folder {
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }
+}
+
+/// Whoever stops waiting for a lease in the moment it is granted gives it back, also if the store
+/// is closed in the next: nobody knows its id, so nobody else ever could.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_that_nobody_took_is_given_back_before_the_store_is_closed() {
+    let folder = Folder::new("untaken");
+    let mut untaken = 0;
+    for polls in (1..=120).map(|nth| nth * 4) {
+        let bw = open(&folder.path).open().await.unwrap();
+        let lease = bw.lease("leader").unwrap();
+        let mut acquire = Box::pin(lease.acquire(Ttl::Infinite));
+        let mut granted = None;
+        for _ in 0..polls {
+            if let Poll::Ready(grant) = poll_once(&mut acquire).await {
+                granted = Some(grant.unwrap());
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(acquire);
+        match granted {
+            Some(grant) => lease.release(grant.id).await.unwrap(),
+            None => untaken += 1,
+        }
+        bw.close().await;
+        let bw = open(&folder.path).open().await.unwrap();
+        let info = bw.lease("leader").unwrap().info().await.unwrap();
+        let state = info.map(|info| info.state);
+        assert_ne!(state, Some(LeaseState::Leased), "after {polls} polls");
+        bw.close().await;
+    }
+    assert!(untaken > 10, "only {untaken} of them were left early");
+}
+
+async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx))).await
 }
 
 /// Makes the store a child works on. Locks outlast any life here: the parent decides when they run

@@ -124,6 +124,9 @@ fn run(shared: &Shared, flush: &dyn Flush) {
             if shared.was_passed_by() {
                 // It would otherwise wait for a flush that it has no use for.
                 shared.flusher_turn(shared.claim(), Seal::Now);
+                if shared.was_passed_by() {
+                    shared.keeper.ring();
+                }
             }
         }
         if let Err(fault) = flush.flush() {

@@ -225,7 +225,8 @@ impl Keeper {
     fn close(&mut self, done: Vec<JobResult>) {
         let shared = Arc::clone(&self.shared);
         let mut writer = shared.claim();
-        // No call enters after this, and the turn answers those that have.
+        // No call that somebody waits for enters after this, and the turn answers those that have.
+        // What nobody took is still given back.
         shared.inbox.close(Error::Closed);
         writer.guarded(|shard| done.into_iter().for_each(|result| shard.job_done(result)));
         shared.turn(writer, Seal::Now);
@@ -238,6 +239,8 @@ impl Keeper {
         self.jobs.stop();
         let now = shared.clock.now();
         let mut writer = shared.claim();
+        shared.inbox.end();
+        writer.turn(now, Some(&shared.inbox), Seal::Now);
         let answers = writer.guarded(|shard| {
             shard.close(now);
             shard.take_free().collect()

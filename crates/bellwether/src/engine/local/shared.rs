@@ -181,7 +181,9 @@ impl Shared {
 
     /// The flusher's turn: it does what takes no time and leaves the rest to others.
     pub(super) fn flusher_turn(&self, writer: MutexGuard<'_, Writer>, seal: Seal) {
-        let inbox = Some(&self.inbox).filter(|inbox| inbox.weight() <= LIGHT_MAX);
+        // The keeper, who would do the rest, waits for the flusher when the store is closed.
+        let is_light = |inbox: &&Inbox| inbox.weight() <= LIGHT_MAX || inbox.is_closed();
+        let inbox = Some(&self.inbox).filter(is_light);
         self.turn_with(writer, inbox, seal);
         // Whoever asked may have found the writer taken, and gone.
         if self.inbox.weight() > LIGHT_MAX && self.writer.try_lock().is_ok() {
@@ -240,7 +242,7 @@ impl Shared {
 }
 
 impl Writer {
-    fn turn(&mut self, now: Now, inbox: Option<&Inbox>, seal: Seal) {
+    pub(super) fn turn(&mut self, now: Now, inbox: Option<&Inbox>, seal: Seal) {
         let durable = self.flush.as_ref().map(|flush| flush.flushed());
         self.guarded(|shard| {
             if let Some(frame) = durable {
