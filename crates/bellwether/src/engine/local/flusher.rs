@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::shared::{Seal, Shared};
+use super::shared::{LIGHT_MAX, Seal, Shared};
 use crate::engine::inbox::Inbox;
 use crate::journal::Flush;
 
@@ -85,7 +85,9 @@ impl FlusherBell {
         let is_worth_it = loop {
             self.is_asleep.store(true, Ordering::SeqCst);
             let Backlog { is_dirty, is_awaited } = state.backlog;
-            if is_awaited || inbox.weight() > 0 {
+            // What is heavy is the keeper's, unless that waits for us to end.
+            let weight = inbox.weight();
+            if is_awaited || (weight > 0 && (weight <= LIGHT_MAX || state.is_stopped)) {
                 break true;
             }
             if state.is_stopped {

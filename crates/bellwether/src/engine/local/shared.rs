@@ -30,7 +30,7 @@ const TURNS_MAX: usize = 4;
 /// So much may be left to the flusher; more is better done beside it, or by whoever writes.
 const LEAVE_MAX: usize = 8;
 /// So much the flusher does itself; more would keep it from flushing.
-const LIGHT_MAX: usize = 256;
+pub(super) const LIGHT_MAX: usize = 256;
 
 /// See the module.
 #[derive(Debug)]
