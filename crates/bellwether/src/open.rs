@@ -51,7 +51,8 @@ impl Open {
         self
     }
 
-    /// Memory for the newest bodies.
+    /// Memory for bodies, beside the journal: bridges the time until a message is received. What is
+    /// not there is read from the journal.
     #[must_use]
     pub fn body_cache_bytes_max(mut self, bytes: usize) -> Self {
         self.shard.body_cache_bytes_max = bytes;

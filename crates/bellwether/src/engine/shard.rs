@@ -55,7 +55,7 @@ const CHANGE_BYTES_MAX: usize = 512;
 pub struct ShardOptions {
     /// Memory for messages, ids and sessions; senders are refused beyond.
     pub memory_bytes_max: u64,
-    /// Memory for the newest contents.
+    /// Memory for contents, beside the journal.
     pub body_cache_bytes_max: usize,
 }
 
