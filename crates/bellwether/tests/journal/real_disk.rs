@@ -1,9 +1,11 @@
 //! The same on the disk of this machine.
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use bellwether::journal::file::{FileJournal, RealDisk, State, check};
+use bellwether::journal::file::{Disk as _, FileJournal, RealDisk, State, check};
 use bellwether::journal::{Journal as _, JournalFault};
 
 use crate::world::{Recovered, payload, run_jobs, tiny};
@@ -51,4 +53,23 @@ fn a_store_on_a_real_disk_survives_being_closed_and_killed() {
     let verdict = check(disk, &dir).unwrap();
     assert!(matches!(verdict.state, State::Clean), "{verdict:?}");
     assert_eq!(verdict.incarnation, 3);
+}
+
+/// A process that this one is starting has all its files open until it becomes another program.
+#[test]
+fn a_lock_ends_with_its_holder_also_while_processes_are_started() {
+    let dir = TempDir::new("lock");
+    std::fs::create_dir_all(&dir.0).unwrap();
+    let path = dir.0.join("lock");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                assert!(Command::new("true").status().unwrap().success());
+            }
+        });
+        let locked = (0..3_000).all(|_| RealDisk.lock(&path, "a test").is_ok());
+        is_over.store(true, Ordering::Relaxed);
+        assert!(locked, "somebody else has it");
+    });
 }

@@ -74,18 +74,29 @@ impl Disk for RealDisk {
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         // The text only helps a human; a full disk must not keep the store from opening.
         let _ = file.set_len(0).and_then(|()| file.write_all_at(holder.as_bytes(), 0));
-        Ok(Box::new(file))
+        Ok(Box::new(Locked(file)))
     }
 
     fn lock_shared(&self, path: &Path) -> Result<Option<LockGuard>, LockFault> {
         match File::open(path) {
             Ok(file) => {
                 flock(&file, FlockOperation::NonBlockingLockShared)?;
-                Ok(Some(Box::new(file)))
+                Ok(Some(Box::new(Locked(file))))
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(LockFault::Io(e)),
         }
+    }
+}
+
+/// A file under a lock. Unlocked in so many words: a process that is just being started by this one
+/// has the file open as well, until it becomes another program, and would keep the lock as long.
+struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // If it fails, the lock goes with the file.
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
     }
 }
 
