@@ -30,17 +30,21 @@ impl std::fmt::Display for Engine {
     }
 }
 
-const CALLERS: u64 = 64;
-
 /// Does so many cycles and ends.
-pub(crate) async fn count(engine: Engine, folder: &Path, waiting: u64, cycles: u64) {
-    let each = cycles / CALLERS;
+pub(crate) async fn count(
+    engine: Engine,
+    folder: &Path,
+    waiting: u64,
+    cycles: u64,
+    callers: u64,
+) {
+    let each = cycles / callers;
     let mut tasks = Vec::new();
     match engine {
         Engine::Bellwether => {
             let (bw, queue) = store(folder).await;
             fill(&queue, waiting).await;
-            for _ in 0..CALLERS {
+            for _ in 0..callers {
                 let queue = queue.clone();
                 tasks.push(tokio::spawn(async move {
                     for _ in 0..each {
@@ -53,7 +57,7 @@ pub(crate) async fn count(engine: Engine, folder: &Path, waiting: u64, cycles: u
         }
         Engine::Sqlite => {
             let sqlite = Arc::new(Sqlite::open(folder));
-            for _ in 0..CALLERS {
+            for _ in 0..callers {
                 let sqlite = Arc::clone(&sqlite);
                 tasks.push(tokio::spawn(async move {
                     for _ in 0..each {

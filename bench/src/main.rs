@@ -38,7 +38,14 @@ enum Command {
     Open { folder: PathBuf },
     /// A process that does some cycles, to be counted (used by `local`).
     #[command(hide = true)]
-    Count { engine: child::Engine, folder: PathBuf, waiting: u64, cycles: u64 },
+    Count {
+        engine: child::Engine,
+        folder: PathBuf,
+        waiting: u64,
+        cycles: u64,
+        #[arg(default_value_t = 64)]
+        callers: u64,
+    },
 }
 
 fn main() {
@@ -50,8 +57,8 @@ fn main() {
         Command::Local(options) => runtime.block_on(local::run(options)),
         Command::Load { folder, waiting } => runtime.block_on(child::load(&folder, waiting)),
         Command::Open { folder } => runtime.block_on(child::open(&folder)),
-        Command::Count { engine, folder, waiting, cycles } => {
-            runtime.block_on(child::count(engine, &folder, waiting, cycles));
+        Command::Count { engine, folder, waiting, cycles, callers } => {
+            runtime.block_on(child::count(engine, &folder, waiting, cycles, callers));
         }
     }
 }
