@@ -62,8 +62,11 @@ impl Ask {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn is_waiting(&self) -> bool {
-        matches!(*self.lock(), Progress::Waiting(_))
+    /// Wakes whoever waits, to look around. False if nobody does.
+    pub(crate) fn nudge(&self) -> bool {
+        let Progress::Waiting(Some(waker)) = &*self.lock() else { return false };
+        waker.wake_by_ref();
+        true
     }
 
     /// Takes the answer; `None` if there will never be one.
@@ -138,6 +141,11 @@ pub(crate) struct Asker(Option<Arc<Ask>>);
 impl Asker {
     pub(crate) fn new(ask: Arc<Ask>) -> Self {
         Self(Some(ask))
+    }
+
+    /// Whom it owes the answer.
+    pub(crate) fn ask(&self) -> Option<&Arc<Ask>> {
+        self.0.as_ref()
     }
 
     /// Hands over the answer. Gives back the call that undoes it if nobody is there to take it.

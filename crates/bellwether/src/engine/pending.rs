@@ -4,7 +4,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bellwether_core::command::Command;
 use bellwether_core::name::Ticket;
 
 use super::ask::Ask;
@@ -27,9 +26,9 @@ pub(crate) struct Pending<'a> {
 enum Step {
     /// The call lies in the inbox.
     Asked,
-    /// Others in this runtime were let go first, so that one batch serves them all.
-    Yielded,
-    /// The writer has the call; the answer wakes us.
+    /// Others in this runtime were let go first, and rely on it that we take a turn for them all.
+    Promised,
+    /// Somebody else takes the turn; the answer wakes us.
     Waiting,
     /// Nobody waits for the answer any more.
     Done,
@@ -53,14 +52,6 @@ impl<'a> Pending<'a> {
         };
         Self { ask, shared, ticket, step }
     }
-
-    /// Whether somebody else does the call without being asked to.
-    fn is_left(&self) -> bool {
-        // These answers nearly always wait for a flush, so they may as well begin with it.
-        let command = &self.ask.call().request.command;
-        let waits_for_flush = matches!(command, Command::Send { .. } | Command::Settle { .. });
-        (waits_for_flush && self.shared.leave_to_flusher()) || self.shared.leave_to_writer()
-    }
 }
 
 impl Future for Pending<'_> {
@@ -68,19 +59,21 @@ impl Future for Pending<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.step {
-            Step::Asked if self.is_left() => self.step = Step::Waiting,
-            Step::Asked => {
-                self.step = Step::Yielded;
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            Step::Yielded => {
-                self.step = Step::Waiting;
-                if self.ask.is_waiting() {
-                    self.shared.work();
+            Step::Asked if !self.shared.is_in_company() => {
+                if !self.shared.leave_to_promise() {
+                    self.step = Step::Promised;
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
                 }
+                self.step = Step::Waiting;
             }
-            Step::Waiting | Step::Done => {}
+            Step::Asked | Step::Promised => {
+                self.step = Step::Waiting;
+                self.shared.keep_promise();
+            }
+            // Woken without an answer: the flusher leaves it to us to hand out what is durable.
+            Step::Waiting => self.shared.hand_out(),
+            Step::Done => {}
         }
         let answer = std::task::ready!(self.ask.poll(cx));
         self.step = Step::Done;

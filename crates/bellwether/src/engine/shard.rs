@@ -417,13 +417,6 @@ impl<R> Shard<R> {
         self.free.append(&mut self.at_append);
     }
 
-    /// Seals if somebody is answered as soon as the frame is appended.
-    pub fn seal_if_awaited(&mut self) {
-        if !self.at_append.is_empty() {
-            self.seal();
-        }
-    }
-
     fn next_frame(&mut self, frame: u64) {
         self.frame = frame;
         self.ledger.begin_frame(frame);
@@ -478,6 +471,16 @@ impl<R> Shard<R> {
     pub fn awaits_flush(&self) -> bool {
         (self.needs_flush() || self.needs_seal())
             && (!self.at_flush.is_empty() || self.ledger.awaits_flush())
+    }
+
+    /// How many answers wait for a flush.
+    pub fn waiting(&self) -> usize {
+        self.at_flush.len()
+    }
+
+    /// Whoever waits longest for a flush.
+    pub fn first_waiting(&self) -> Option<&R> {
+        self.at_flush.front().map(|(_, (asker, _))| asker)
     }
 
     /// The number of the frame being filled.

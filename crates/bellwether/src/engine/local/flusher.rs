@@ -2,29 +2,37 @@
 //!
 //! While one flush runs, callers and the writer prepare what the next one makes durable. There is
 //! always one under way as long as somebody waits for it; waiting for more company before a flush
-//! was measured and costs more than it brings.
+//! was measured and costs more than it brings. What lies on the callers' core stays there: the
+//! flusher touches the ledger only when nobody else does.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::shared::{LIGHT_MAX, Seal, Shared};
-use crate::engine::inbox::Inbox;
+use super::shared::Shared;
 use crate::journal::Flush;
 
 /// How long what nobody waits for may stay unflushed: deliveries, of which a power cut may lose
-/// the last ones. Whoever received is about to settle, and then one flush does for both.
+/// the last ones. Whoever received is about to settle, and then one flush does for both. Also how
+/// long a promised turn may be late.
 const LAZY: Duration = Duration::from_millis(2);
+
+/// It flushes, or is about to look.
+const AWAKE: u8 = 0;
+/// It waits a little and then looks by itself.
+const DOZING: u8 = 1;
+/// It waits until it is woken.
+const ASLEEP: u8 = 2;
 
 /// Tells the flusher what there is to do.
 #[derive(Debug, Default)]
 pub(super) struct FlusherBell {
     state: Mutex<State>,
     bell: Condvar,
-    /// Set before the flusher looks at the inbox for the last time; so whoever leaves something
-    /// there and then finds it unset is seen.
-    is_asleep: AtomicBool,
+    /// Set before the flusher looks for the last time; so whoever leaves something and then finds
+    /// it awake is seen.
+    rest: AtomicU8,
 }
 
 /// What a turn has left to do.
@@ -49,64 +57,80 @@ impl FlusherBell {
 
     /// Says what a turn has left to do.
     pub(super) fn tell(&self, backlog: Backlog) {
-        let mut state = self.lock();
-        let is_news = backlog.is_dirty && !state.backlog.is_dirty;
-        state.backlog = backlog;
-        drop(state);
-        if backlog.is_awaited || is_news {
-            self.look();
+        self.lock().backlog = backlog;
+        if backlog.is_awaited {
+            self.wake(DOZING);
+        } else if backlog.is_dirty {
+            self.wake(ASLEEP);
         }
     }
 
-    /// Says that there is something to do.
-    pub(super) fn look(&self) {
-        if self.is_asleep.load(Ordering::SeqCst) {
+    /// Wakes it if it rests so deeply, or deeper.
+    fn wake(&self, depth: u8) {
+        if self.rest.load(Ordering::SeqCst) >= depth {
             // Only with the lock: between its last look and its sleep the flusher hears nothing.
             let _state = self.lock();
-            if self.is_asleep.swap(false, Ordering::SeqCst) {
+            if self.rest.swap(AWAKE, Ordering::SeqCst) >= depth {
                 self.bell.notify_one();
             }
         }
     }
 
+    /// Whether it sleeps until it is woken.
+    pub(super) fn is_asleep(&self) -> bool {
+        self.rest.load(Ordering::SeqCst) == ASLEEP
+    }
+
     pub(super) fn is_idle(&self) -> bool {
-        self.is_asleep.load(Ordering::SeqCst) && !self.lock().backlog.is_dirty
+        self.is_asleep() && !self.lock().backlog.is_dirty
     }
 
     /// Lets the flusher end when it has done what it was asked for.
     pub(super) fn stop(&self) {
         self.lock().is_stopped = true;
-        self.look();
+        self.wake(DOZING);
     }
 
-    /// Waits until a flush is worth it. False at the end.
-    fn wait(&self, inbox: &Inbox) -> bool {
+    /// Waits until there is something to do.
+    fn wait(&self, shared: &Shared, flush: &dyn Flush) -> Task {
         let mut state = self.lock();
-        let is_worth_it = loop {
-            self.is_asleep.store(true, Ordering::SeqCst);
-            let Backlog { is_dirty, is_awaited } = state.backlog;
-            // What is heavy is the keeper's, unless that waits for us to end.
-            let weight = inbox.weight();
-            if is_awaited || (weight > 0 && (weight <= LIGHT_MAX || state.is_stopped)) {
-                break true;
+        let mut is_late = false;
+        let task = loop {
+            self.rest.store(ASLEEP, Ordering::SeqCst);
+            let State { backlog: Backlog { is_dirty, is_awaited }, is_stopped } = *state;
+            let is_flush_wanted = is_dirty && flush.is_wanted();
+            let is_turn_wanted = shared.is_work_left();
+            if is_flush_wanted && (is_awaited || is_late || is_stopped) {
+                break Task::Flush;
             }
-            if state.is_stopped {
-                break is_dirty;
+            if is_turn_wanted && (is_late || is_stopped) {
+                break Task::Turn;
             }
-            if !is_dirty {
+            if is_stopped {
+                break Task::End;
+            }
+            if is_flush_wanted || is_turn_wanted {
+                self.rest.store(DOZING, Ordering::SeqCst);
+                let waited = self.bell.wait_timeout(state, LAZY);
+                let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+                state = woken;
+                is_late = timeout.timed_out();
+            } else {
                 state = self.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            let waited = self.bell.wait_timeout(state, LAZY);
-            let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            state = woken;
-            if timeout.timed_out() {
-                break true;
+                is_late = false;
             }
         };
-        self.is_asleep.store(false, Ordering::SeqCst);
-        is_worth_it
+        self.rest.store(AWAKE, Ordering::SeqCst);
+        task
     }
+}
+
+/// What the flusher has to do.
+enum Task {
+    Flush,
+    /// Whoever promised a turn is late.
+    Turn,
+    End,
 }
 
 /// Starts the flusher.
@@ -118,25 +142,15 @@ pub(super) fn start(shared: Arc<Shared>, flush: Arc<dyn Flush>) -> JoinHandle<()
 }
 
 fn run(shared: &Shared, flush: &dyn Flush) {
-    while shared.flusher.wait(&shared.inbox) {
-        // What is appended already need not wait for somebody else's turn to end.
-        let writer = shared.try_lock().or_else(|| (!flush.is_wanted()).then(|| shared.claim()));
-        if let Some(writer) = writer {
-            shared.flusher_turn(writer, Seal::Now);
-            if shared.was_passed_by() {
-                // It would otherwise wait for a flush that it has no use for.
-                shared.flusher_turn(shared.claim(), Seal::Now);
-                if shared.was_passed_by() {
-                    shared.keeper.ring();
-                }
-            }
-        }
-        if let Err(fault) = flush.flush() {
-            shared.claim().guarded(|shard| shard.fail(fault));
-        }
-        // The turn finds out how far all is durable.
-        if let Some(writer) = shared.claim_or_tell() {
-            shared.flusher_turn(writer, Seal::IfAwaited);
+    loop {
+        match shared.flusher.wait(shared, flush) {
+            Task::Flush => match flush.flush() {
+                Ok(_) if shared.announce() => {}
+                Ok(_) => shared.take_turn(|_| ()),
+                Err(fault) => shared.take_turn(|shard| shard.fail(fault)),
+            },
+            Task::Turn => shared.take_turn(|_| ()),
+            Task::End => return,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-use super::shared::{Seal, Shared};
+use super::shared::Shared;
 use crate::journal::{Job, JournalFault};
 
 /// What a job has brought.
@@ -60,13 +60,10 @@ impl Jobs {
 
 /// A panic in long work is a broken invariant, as one of the rules is.
 fn break_off(shared: &Shared) {
-    let mut writer = shared.claim();
-    writer.guarded(|shard| {
+    shared.take_turn(|shard| {
         shard.fail(JournalFault::Broken {
             what: "long work".into(),
             cause: "an invariant was broken; see the panic message".into(),
         });
     });
-    shared.turn(writer, Seal::Now);
-    shared.work();
 }

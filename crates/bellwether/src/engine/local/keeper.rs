@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::flusher;
 use super::jobs::{JobResult, Jobs};
-use super::shared::{Seal, Shared};
+use super::shared::Shared;
 use crate::clock::Clock;
 use crate::engine::ask::Asker;
 use crate::engine::shard::Shard;
@@ -198,7 +198,7 @@ impl Keeper {
         let now_ms = || Clock::System.now().boot.0;
         let wakes_at_ms = patience_ms.map_or(u64::MAX, |ms| now_ms() + ms);
         shared.keeper.wakes_at_ms.store(wakes_at_ms, Ordering::Relaxed);
-        shared.turn(writer, Seal::Now);
+        shared.turn(writer);
         shared.work();
         patience_ms.map(|_| Duration::from_millis(wakes_at_ms.saturating_sub(now_ms())))
     }
@@ -229,7 +229,7 @@ impl Keeper {
         // What nobody took is still given back.
         shared.inbox.close(Error::Closed);
         writer.guarded(|shard| done.into_iter().for_each(|result| shard.job_done(result)));
-        shared.turn(writer, Seal::Now);
+        shared.turn(writer);
         shared.flusher.stop();
         if let Some(flusher) = self.flusher.take() {
             // What could panic there is caught there.
@@ -240,7 +240,7 @@ impl Keeper {
         let now = shared.clock.now();
         let mut writer = shared.claim();
         shared.inbox.end();
-        writer.turn(now, Some(&shared.inbox), Seal::Now);
+        writer.turn(now, &shared.inbox);
         let answers = writer.guarded(|shard| {
             shard.close(now);
             shard.take_free().collect()

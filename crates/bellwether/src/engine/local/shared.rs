@@ -1,13 +1,18 @@
 //! One writer at a time, and no thread of its own for it.
 //!
 //! The shard lies under a lock; whoever holds the lock is the writer. A caller leaves its call in
-//! the inbox and tries the lock: if it is free, the caller does everything that lies in the inbox,
-//! its own call and all others, as one batch; if not, whoever has it finds the call there. So
-//! nobody is woken to do a microsecond of work, and the busier the callers, the larger the batches.
+//! the inbox and promises a turn, unless somebody has already; it lets the other tasks of its
+//! runtime go first, so that they can leave theirs, and then does everything that lies in the
+//! inbox as one batch. Once there is enough for a batch nobody waits for more. So nobody is woken
+//! to do a microsecond of work, the busier the callers the larger the batches, and the ledger stays
+//! with the core that the callers are on.
 //!
-//! Nothing stays in the inbox: whoever held the lock looks again, the flusher before it sleeps or
-//! flushes, the others after their turn; and whoever leaves a call while the lock is held leaves it
-//! before that look. What takes long is never the flusher's: it rings for the keeper.
+//! The flusher only flushes. When something has become durable it wakes one of those who wait for
+//! it, and that one takes a turn, in which all others are answered.
+//!
+//! Nothing stays in the inbox: whoever held the lock looks again after its turn, and whoever finds
+//! it held has left its call before. A promise counts only while the flusher is awake, because a
+//! task may never be polled again: the flusher takes the turn itself when it is late.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -27,10 +32,8 @@ use crate::journal::{Flush, JournalFault};
 
 /// Turns that a caller takes for others before it hands on to the keeper.
 const TURNS_MAX: usize = 4;
-/// So much may be left to the flusher; more is better done beside it, or by whoever writes.
-const LEAVE_MAX: usize = 8;
-/// So much the flusher does itself; more would keep it from flushing.
-pub(super) const LIGHT_MAX: usize = 256;
+/// So many calls in the inbox are worth a turn, however few there were before.
+const COMPANY_MIN: usize = 16;
 
 /// See the module.
 #[derive(Debug)]
@@ -41,24 +44,16 @@ pub(crate) struct Shared {
     pub(super) flusher: FlusherBell,
     has_flusher: bool,
     writer: Mutex<Writer>,
-    /// Whoever has the writer looks at the inbox once more after this turn.
-    is_in_turn: AtomicBool,
     /// How many wait for the writer with the right of way.
     claims: AtomicUsize,
-    /// Somebody found the writer taken and went on.
-    was_passed_by: AtomicBool,
+    /// Somebody lets others go first and then takes a turn for all of them.
+    is_promised: AtomicBool,
+    /// Somebody who waits for the next flush.
+    herald: Mutex<Option<Arc<Ask>>>,
+    /// So much in the inbox is worth a turn, without waiting for more.
+    company: AtomicUsize,
     /// A flush was done that the writer has not heard of.
     is_more_durable: AtomicBool,
-}
-
-/// What becomes of the frame that a turn fills.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Seal {
-    /// It is appended.
-    Now,
-    /// It is appended if somebody is answered as soon as it is; otherwise it may grow until the
-    /// next flush.
-    IfAwaited,
 }
 
 /// What the lock protects.
@@ -87,9 +82,10 @@ impl Shared {
             flusher: FlusherBell::default(),
             has_flusher,
             writer: Mutex::new(writer),
-            is_in_turn: AtomicBool::new(false),
             claims: AtomicUsize::new(0),
-            was_passed_by: AtomicBool::new(false),
+            is_promised: AtomicBool::new(false),
+            herald: Mutex::new(None),
+            company: AtomicUsize::new(COMPANY_MIN),
             is_more_durable: AtomicBool::new(false),
         }
     }
@@ -101,30 +97,23 @@ impl Shared {
                 return;
             }
             let Some(writer) = self.try_writer() else { return };
-            self.turn(writer, Seal::IfAwaited);
+            self.turn(writer);
         }
         if self.is_work_left() {
             self.keeper.ring();
         }
     }
 
-    fn is_work_left(&self) -> bool {
+    /// Whether something was asked, or has become durable, that nobody has looked at.
+    pub(super) fn is_work_left(&self) -> bool {
         self.inbox.weight() > 0 || self.is_more_durable.load(Ordering::SeqCst)
     }
 
     /// The writer, if nobody has it and nobody claims it.
     fn try_writer(&self) -> Option<MutexGuard<'_, Writer>> {
-        if self.claims.load(Ordering::SeqCst) == 0
-            && let Some(writer) = self.try_lock()
-        {
-            return Some(writer);
+        if self.claims.load(Ordering::SeqCst) > 0 {
+            return None;
         }
-        self.was_passed_by.store(true, Ordering::SeqCst);
-        // Once more: whoever has it may have looked just before.
-        self.try_lock()
-    }
-
-    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, Writer>> {
         match self.writer.try_lock() {
             Ok(writer) => Some(writer),
             Err(TryLockError::Poisoned(writer)) => Some(writer.into_inner()),
@@ -132,30 +121,46 @@ impl Shared {
         }
     }
 
-    /// Leaves a call to whoever is in its turn, where many do so. False if it had better be done
-    /// at once.
-    pub(crate) fn leave_to_writer(&self) -> bool {
-        if self.inbox.weight() <= LEAVE_MAX || !self.is_in_turn.load(Ordering::SeqCst) {
-            return false;
-        }
-        self.was_passed_by.store(true, Ordering::SeqCst);
-        // Once more: whoever is still in its turn looks again after it.
-        self.is_in_turn.load(Ordering::SeqCst)
+    /// Whether so much lies in the inbox that a turn need not wait for more.
+    pub(crate) fn is_in_company(&self) -> bool {
+        self.inbox.weight() >= self.company.load(Ordering::Relaxed)
     }
 
-    /// Whether somebody left a call that should be done at once, since the inbox was last emptied.
-    pub(super) fn was_passed_by(&self) -> bool {
-        self.was_passed_by.swap(false, Ordering::SeqCst)
+    /// Leaves a call to whoever has promised a turn. If this is false the caller has promised one,
+    /// and keeps it by [`Shared::keep_promise`].
+    pub(crate) fn leave_to_promise(&self) -> bool {
+        self.is_promised.swap(true, Ordering::SeqCst)
+            && self.has_flusher
+            && !self.flusher.is_asleep()
     }
 
-    /// Leaves a call whose answer waits for a flush to the next flush. False if it had better be
-    /// done at once: there is no flusher, or so much to do that two should share it.
-    pub(crate) fn leave_to_flusher(&self) -> bool {
-        if !self.has_flusher || self.inbox.weight() > LEAVE_MAX {
-            return false;
+    /// Takes the turn that was promised, if there is still something to do.
+    pub(crate) fn keep_promise(&self) {
+        // First: whoever comes after this finds no promise and makes one.
+        self.is_promised.store(false, Ordering::SeqCst);
+        self.work();
+    }
+
+    /// Something has become durable: has it handed out by one of those who wait for it. False if
+    /// nobody is there to do it.
+    pub(super) fn announce(&self) -> bool {
+        self.is_more_durable.store(true, Ordering::SeqCst);
+        if self.is_promised.load(Ordering::SeqCst) {
+            return true;
         }
-        self.flusher.look();
-        true
+        let herald = self.lock_herald().take();
+        herald.is_some_and(|ask| ask.nudge())
+    }
+
+    /// Hands out what has become durable, unless somebody is at it.
+    pub(crate) fn hand_out(&self) {
+        if self.is_more_durable.load(Ordering::SeqCst) {
+            self.work();
+        }
+    }
+
+    fn lock_herald(&self) -> MutexGuard<'_, Option<Arc<Ask>>> {
+        self.herald.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The writer, before any caller gets it.
@@ -166,46 +171,28 @@ impl Shared {
         writer
     }
 
-    /// The writer, if nobody has it. Whoever has it looks, before it goes, at what has become
-    /// durable.
-    pub(super) fn claim_or_tell(&self) -> Option<MutexGuard<'_, Writer>> {
-        self.is_more_durable.store(true, Ordering::SeqCst);
-        self.try_lock()
+    /// Does something with the shard, then a turn, before any caller does.
+    pub(super) fn take_turn(&self, step: impl FnOnce(&mut Shard<Asker>)) {
+        let mut writer = self.claim();
+        writer.guarded(step);
+        self.turn(writer);
+        self.work();
     }
 
     /// One batch: what has become durable, what is due, what was asked. Then lets go of the writer
     /// and hands out the answers.
-    pub(super) fn turn(&self, writer: MutexGuard<'_, Writer>, seal: Seal) {
-        self.turn_with(writer, Some(&self.inbox), seal);
-    }
-
-    /// The flusher's turn: it does what takes no time and leaves the rest to others.
-    pub(super) fn flusher_turn(&self, writer: MutexGuard<'_, Writer>, seal: Seal) {
-        // The keeper, who would do the rest, waits for the flusher when the store is closed.
-        let is_light = |inbox: &&Inbox| inbox.weight() <= LIGHT_MAX || inbox.is_closed();
-        let inbox = Some(&self.inbox).filter(is_light);
-        self.turn_with(writer, inbox, seal);
-        // Whoever asked may have found the writer taken, and gone.
-        if self.inbox.weight() > LIGHT_MAX && self.writer.try_lock().is_ok() {
-            self.keeper.ring();
-        }
-    }
-
-    fn turn_with(&self, mut writer: MutexGuard<'_, Writer>, inbox: Option<&Inbox>, seal: Seal) {
+    pub(super) fn turn(&self, mut writer: MutexGuard<'_, Writer>) {
         let now = self.clock.now();
-        self.is_in_turn.store(true, Ordering::SeqCst);
         self.is_more_durable.store(false, Ordering::SeqCst);
-        if inbox.is_some() {
-            self.was_passed_by.store(false, Ordering::SeqCst);
-        }
-        writer.turn(now, inbox, seal);
-        self.is_in_turn.store(false, Ordering::SeqCst);
+        self.is_promised.store(false, Ordering::SeqCst);
+        writer.turn(now, &self.inbox);
         let Some(shard) = writer.shard.as_mut() else { return };
         let answers: Vec<Answered<Asker>> = shard.take_free().collect();
-        self.flusher.tell(Backlog {
-            is_dirty: shard.needs_flush() || shard.needs_seal(),
-            is_awaited: shard.awaits_flush(),
-        });
+        // One half is written while the other is flushed.
+        self.company.store(shard.waiting().max(COMPANY_MIN), Ordering::Relaxed);
+        *self.lock_herald() = shard.first_waiting().and_then(Asker::ask).cloned();
+        self.flusher
+            .tell(Backlog { is_dirty: shard.needs_flush(), is_awaited: shard.awaits_flush() });
         let is_keeper_wanted = self.keeper.is_wanted(shard, &self.clock, now);
         drop(writer);
         self.deliver(answers);
@@ -242,7 +229,7 @@ impl Shared {
 }
 
 impl Writer {
-    pub(super) fn turn(&mut self, now: Now, inbox: Option<&Inbox>, seal: Seal) {
+    pub(super) fn turn(&mut self, now: Now, inbox: &Inbox) {
         let durable = self.flush.as_ref().map(|flush| flush.flushed());
         self.guarded(|shard| {
             if let Some(frame) = durable {
@@ -252,9 +239,7 @@ impl Writer {
                 shard.tick(now);
             }
         });
-        if let Some(inbox) = inbox {
-            inbox.take(&mut self.items);
-        }
+        inbox.take(&mut self.items);
         let mut items = std::mem::take(&mut self.items);
         // What is left when one of them breaks an invariant is answered with the fault.
         while !items.is_empty() {
@@ -270,10 +255,7 @@ impl Writer {
             });
         }
         self.items = items;
-        self.guarded(match seal {
-            Seal::Now => Shard::seal,
-            Seal::IfAwaited => Shard::seal_if_awaited,
-        });
+        self.guarded(Shard::seal);
     }
 
     /// Does something with the shard. A panic there is a broken invariant of the rules: nothing

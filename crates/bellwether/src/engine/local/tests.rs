@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bellwether_core::error::Refusal;
@@ -111,4 +112,31 @@ async fn closing_twice_at_once_is_closing() {
     let closing = async { tokio::join!(bw.close(), bw.close()) };
     tokio::time::timeout(FOR_EVER, closing).await.expect("it closes");
     assert!(matches!(bw.create_queue("late", QueueSettings::default()).await, Err(Error::Closed)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_relies_on_a_promise_that_is_not_kept_is_answered() {
+    let bw = open(&SimDisk::new()).await;
+    let queue = bw.create_queue("orders", QueueSettings::default()).await.unwrap();
+    for round in 0..6 {
+        queue.send("a coffee").await.unwrap();
+        if round % 2 == 0 {
+            // A delivery keeps the flusher from its sleep, so that promises count.
+            queue.receive().one().await.unwrap().unwrap().keep();
+        } else {
+            // Until everybody sleeps, who would look by himself.
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        let promising = queue.clone();
+        let mut promise = Box::pin(async move { promising.send("forgotten").await });
+        assert!(
+            std::future::poll_fn(|cx| Poll::Ready(promise.as_mut().poll(cx).is_pending())).await
+        );
+        std::mem::forget(promise);
+        // The keeper looks once a minute, whatever happens; that is not what is meant.
+        let answer = tokio::time::timeout(FOR_EVER / 2, queue.send("a tea")).await;
+        answer.expect("an answer").unwrap();
+        queue.purge(None).await.unwrap();
+    }
+    bw.close().await;
 }
