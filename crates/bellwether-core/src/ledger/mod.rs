@@ -353,6 +353,9 @@ impl Ledger {
 
     /// Serves lanes that have come free without anything becoming ready.
     fn serve_stirred(&mut self, now: Now, fx: &mut Effects) {
+        if self.stirred.is_empty() {
+            return;
+        }
         // What these stir again is served by the next step.
         for (queue, part, lane) in std::mem::take(&mut self.stirred) {
             self.serve(now, queue, part, lane, fx);
