@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::deadlines::Deadlines;
 use crate::message::{Message, State};
 use crate::name::{At, DeliveryNumber, MemberSlot, Part, QueueId, Ticket};
 use crate::ready::LaneId;
@@ -26,7 +27,8 @@ pub(super) enum Timer {
 /// All timers, of both clocks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timers {
-    pub(super) boot: BTreeSet<(BootTime, Timer)>,
+    pub(super) boot: Deadlines<(BootTime, Timer)>,
+    /// A tree, and not a row that must move when it grows: every message that waits may expire.
     pub(super) wall: BTreeSet<(WallTime, Timer)>,
 }
 
