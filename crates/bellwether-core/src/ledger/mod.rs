@@ -80,6 +80,8 @@ pub struct Ledger {
 
     queues: BTreeMap<QueueId, Queue>,
     names: BTreeMap<QueueName, QueueId>,
+    /// Queues whose answers do not wait for a flush: few, and asked for with every answer.
+    relaxed: BTreeSet<QueueName>,
     last_queue: QueueId,
     contents: Contents,
     members: BTreeMap<MemberSlot, members::Member>,
@@ -128,6 +130,7 @@ impl Ledger {
             disk_full: false,
             queues: BTreeMap::new(),
             names: BTreeMap::new(),
+            relaxed: BTreeSet::new(),
             last_queue: QueueId(0),
             contents: Contents::default(),
             members: BTreeMap::new(),
@@ -282,11 +285,7 @@ impl Ledger {
 
     /// What must have happened before the answer may leave.
     fn barrier(&self, command: &Command, outcome: &Outcome) -> Barrier {
-        let relaxed = |queue: &QueueName| {
-            self.names.get(queue).is_some_and(|id| {
-                self.queues[id].settings.durability == crate::settings::Durability::Relaxed
-            })
-        };
+        let relaxed = |queue: &QueueName| self.relaxed.contains(queue);
         match (command, outcome) {
             (Command::Receive(receive), _)
                 if receive.mode == crate::command::ReceiveMode::PeekLock =>

@@ -8,6 +8,7 @@ use crate::message::{Message, NewMessage, Reason, Standing, State};
 use crate::name::{At, Part, QueueId, QueueName, SequenceNumber, SessionId};
 use crate::outcome::{Outcome, Sequences};
 use crate::queue::Queue;
+use crate::ready::LaneId;
 use crate::time::{Now, WallTime};
 
 use super::{Effects, Ledger, check_count};
@@ -398,8 +399,14 @@ impl Ledger {
 
     /// The session a message names, also where its queue has none.
     pub(super) fn session_of(&self, at: At) -> Option<SessionId> {
-        let queue = self.queues.get(&at.queue)?;
-        let message = queue.shelf(at.part).messages.get(at.sequence.0)?;
-        queue.sessions.get(message.session).map(|session| session.id.clone())
+        self.session_id(at.queue, self.message(at)?.session)
+    }
+
+    /// The name of a session; `None` for none.
+    pub(super) fn session_id(&self, queue: QueueId, session: LaneId) -> Option<SessionId> {
+        if session == 0 {
+            return None;
+        }
+        self.queues.get(&queue)?.sessions.get(session).map(|session| session.id.clone())
     }
 }

@@ -11,6 +11,7 @@ use crate::message::{Lock, Message, Standing, State};
 use crate::name::{At, DeliveryNumber, QueueId, SessionId};
 use crate::queue::Queue;
 use crate::ready::LaneId;
+use crate::settings::Durability;
 use crate::time::{BootTime, Now};
 
 use super::{Effects, Ledger, Timer};
@@ -32,6 +33,11 @@ impl Ledger {
             Change::Queue { id, name, settings, created_at } => {
                 self.last_queue = self.last_queue.max(*id);
                 self.names.insert(name.clone(), *id);
+                if settings.durability == Durability::Relaxed {
+                    self.relaxed.insert(name.clone());
+                } else {
+                    self.relaxed.remove(name);
+                }
                 if let Some(queue) = self.queues.get_mut(id) {
                     queue.settings.clone_from(settings);
                     // Its window may be another one.
@@ -100,6 +106,7 @@ impl Ledger {
         let Some(queue) = self.queues.remove(&id) else { return };
         if self.names.get(&queue.name) == Some(&id) {
             self.names.remove(&queue.name);
+            self.relaxed.remove(&queue.name);
         }
         self.seen -= queue.seen.len() as u64;
         if !self.live {
@@ -206,9 +213,23 @@ impl Ledger {
             self.seen -= std::mem::take(&mut queue.seen).len() as u64;
         }
         let Some(message) = queue.shelf_mut(at.part).messages.remove(at.sequence.0) else { return };
-        if self.live {
-            self.unindex(at, &message, fx);
+        if !self.live {
+            return;
         }
+        self.messages -= 1;
+        self.timers.unset(at, &message.standing.state);
+        self.timers.unset_expiry(at, &message);
+        let mut stirs = queue.leave(at, &message);
+        if let Some(session) = queue.sessions.get_mut(message.session) {
+            session.messages -= 1;
+            stirs |= session.unseen.remove(&at.sequence.0);
+            queue.refresh_session(message.session);
+        }
+        if stirs {
+            self.stirred.insert((at.queue, at.part, message.session));
+        }
+        queue.size_bytes -= self.contents.let_go(message.content, &mut fx.dropped);
+        queue.size_bytes -= self.contents.let_go(message.standing.overlay, &mut fx.dropped);
     }
 
     #[allow(clippy::too_many_arguments, reason = "the fields of one change")]
@@ -263,29 +284,6 @@ impl Ledger {
         }
         self.timers.set(at, message);
         queue.enter(at, message);
-    }
-
-    /// Takes back what followed from a message that is gone.
-    fn unindex(&mut self, at: At, message: &Message, fx: &mut Effects) {
-        let Some(queue) = self.queues.get_mut(&at.queue) else { return };
-        self.messages -= 1;
-        self.timers.unset(at, &message.standing.state);
-        self.timers.unset_expiry(at, message);
-        let held_back = queue.leave(at, message);
-        let was_unseen = match queue.sessions.get_mut(message.session) {
-            Some(session) => {
-                session.messages -= 1;
-                let was_unseen = session.unseen.remove(&at.sequence.0);
-                queue.refresh_session(message.session);
-                was_unseen
-            }
-            None => false,
-        };
-        if held_back || was_unseen {
-            self.stirred.insert((at.queue, at.part, message.session));
-        }
-        queue.size_bytes -= self.contents.let_go(message.content, &mut fx.dropped);
-        queue.size_bytes -= self.contents.let_go(message.standing.overlay, &mut fx.dropped);
     }
 }
 

@@ -110,25 +110,25 @@ impl Ledger {
         part: Part,
         token: LockToken,
     ) -> Result<(At, Message), Refusal> {
-        let at = At { queue: id, part, sequence: token.sequence };
-        let message = self.message(at).copied().ok_or(Refusal::LockLost(token.sequence))?;
-        let State::Locked(lock) = message.standing.state else {
-            return Err(Refusal::LockLost(token.sequence));
+        let lost = Refusal::LockLost(token.sequence);
+        let Some(queue) = self.queues.get(&id) else { return Err(lost) };
+        let Some(message) = queue.shelf(part).messages.get(token.sequence.0) else {
+            return Err(lost);
         };
+        let State::Locked(lock) = message.standing.state else { return Err(lost) };
         #[cfg(not(planted_bug = "accept_stale_settle"))]
         if !message.is_locked_by(token) || lock.until <= now.boot {
-            return Err(Refusal::LockLost(token.sequence));
+            return Err(lost);
         }
         #[cfg(planted_bug = "accept_stale_settle")]
         let _ = (now, lock);
-        let queue = &self.queues[&id];
-        let session = queue.sessions.get(queue.lane(part, &message));
+        let session = queue.sessions.get(queue.lane(part, message));
         let session_lost =
             session.is_some_and(|session| session.hold.is_none_or(|(_, until)| until <= now.boot));
         if session_lost {
-            return Err(Refusal::LockLost(token.sequence));
+            return Err(lost);
         }
-        Ok((at, message))
+        Ok((At { queue: id, part, sequence: token.sequence }, *message))
     }
 
     pub(super) fn add_content(&mut self, now: Now, new: NewContent, fx: &mut Effects) -> ContentId {
