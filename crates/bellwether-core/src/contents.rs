@@ -45,20 +45,25 @@ impl Contents {
     /// A content is there; its place may follow later ([`Contents::set_place`]).
     pub(crate) fn set(&mut self, id: ContentId, place: Place) {
         self.next = self.next.max(id.0);
-        if !self.set_place(id, place) {
-            self.table.insert(id.0, Entry { place, references: UNREFERENCED });
+        let new = Entry { place, references: UNREFERENCED };
+        match self.table.insert(id.0, new) {
+            // It was there: whoever refers to it still does.
+            Some(old) if old.references != UNREFERENCED => {
+                self.table.insert(id.0, old);
+                self.set_place(id, place);
+            }
+            _ => {}
         }
     }
 
-    /// A content lies there. False if it is not known.
-    pub(crate) fn set_place(&mut self, id: ContentId, place: Place) -> bool {
-        let Some(entry) = self.table.get_mut(id.0) else { return false };
+    /// A content lies there, if it is known.
+    pub(crate) fn set_place(&mut self, id: ContentId, place: Place) {
+        let Some(entry) = self.table.get_mut(id.0) else { return };
         let old = std::mem::replace(&mut entry.place, place);
         if entry.references != UNREFERENCED {
             self.remove_live(old);
             self.add_live(place);
         }
-        true
     }
 
     /// Where a content lies, if it is known.
@@ -93,16 +98,18 @@ impl Contents {
         if id.0 == 0 {
             return 0;
         }
-        let Some(entry) = self.table.get_mut(id.0) else { return 0 };
-        let place = entry.place;
-        let references = NonZeroU32::new(entry.references.get() - 1).expect("somebody holds it");
-        entry.references = references;
-        if references == UNREFERENCED {
-            self.table.remove(id.0);
-            self.remove_live(place);
+        let mut len = 0;
+        let gone = self.table.remove_if(id.0, |entry| {
+            len = entry.place.len;
+            let references = NonZeroU32::new(entry.references.get() - 1);
+            entry.references = references.expect("somebody holds it");
+            entry.references == UNREFERENCED
+        });
+        if let Some(entry) = gone {
+            self.remove_live(entry.place);
             dropped.push(id);
         }
-        place.len.into()
+        len.into()
     }
 
     /// Forgets what nobody refers to; after a replay.

@@ -114,11 +114,16 @@ impl<T> Table<T> {
 
     /// Takes the record under `key` away.
     pub fn remove(&mut self, key: u64) -> Option<T> {
+        self.remove_if(key, |_| true)
+    }
+
+    /// Takes the record under `key` away if it is to go, which may change it.
+    pub fn remove_if(&mut self, key: u64, goes: impl FnOnce(&mut T) -> bool) -> Option<T> {
         let (number, page) = split(key);
         let at = find(&self.groups, number).ok()?;
         let group = &mut self.groups[at].1;
         let page = &mut group.pages[page];
-        let old = page.as_mut()?.remove(key)?;
+        let old = page.as_mut()?.remove_if(key, goes)?;
         self.len -= 1;
         if page.take_if(|page| page.is_empty()).is_some() {
             group.live -= 1;
@@ -190,10 +195,10 @@ impl<T> Page<T> {
         }
     }
 
-    fn remove(&mut self, key: u64) -> Option<T> {
+    fn remove_if(&mut self, key: u64, goes: impl FnOnce(&mut T) -> bool) -> Option<T> {
         match self {
             Self::Dense { slots, live } => {
-                let old = slots[slot(key)].take()?;
+                let old = slots[slot(key)].take_if(goes)?;
                 *live -= 1;
                 if *live <= SPARSE_MAX {
                     let base = key - slot(key) as u64;
@@ -208,6 +213,9 @@ impl<T> Page<T> {
             }
             Self::Sparse(list) => {
                 let i = find(list, key).ok()?;
+                if !goes(&mut list[i].1) {
+                    return None;
+                }
                 let old = list.remove(i).1;
                 // What a burst left behind must not keep a burst's memory.
                 if list.capacity() > 4 * list.len().max(4) {

@@ -464,8 +464,11 @@ impl Ledger {
     }
 
     fn queue_named(&self, name: &QueueName) -> Result<&Queue, Refusal> {
-        let id = self.names.get(name).ok_or_else(|| Refusal::QueueNotFound(name.clone()))?;
-        Ok(&self.queues[id])
+        Ok(&self.queues[&self.queue_id(name)?])
+    }
+
+    fn queue_id(&self, name: &QueueName) -> Result<QueueId, Refusal> {
+        self.names.get(name).copied().ok_or_else(|| Refusal::QueueNotFound(name.clone()))
     }
 
     fn message(&self, at: At) -> Option<&Message> {

@@ -98,7 +98,7 @@ impl Ledger {
         name: &QueueName,
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let id = self.queue_named(name)?.id;
+        let id = self.queue_id(name)?;
         self.remove_queue(now, id, fx);
         Ok(Outcome::Done)
     }

@@ -271,7 +271,7 @@ impl Ledger {
         max: u32,
         session: Option<&SessionId>,
     ) -> Result<Outcome, Refusal> {
-        let id = self.queue_named(&from.queue)?.id;
+        let id = self.queue_id(&from.queue)?;
         self.touch_queue(now, id);
         let queue = &self.queues[&id];
         let lane = match session {

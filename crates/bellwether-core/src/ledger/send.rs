@@ -177,7 +177,7 @@ impl Ledger {
         sequences: &[SequenceNumber],
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let id = self.queue_named(name)?.id;
+        let id = self.queue_id(name)?;
         check_count("sequence numbers in one request", sequences.len())?;
         let at =
             |sequence: &SequenceNumber| At { queue: id, part: Part::Main, sequence: *sequence };
@@ -343,7 +343,7 @@ impl Ledger {
         max: u32,
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let id = self.queue_named(name)?.id;
+        let id = self.queue_id(name)?;
         let target = self.queue_named(to.unwrap_or(name))?;
         let (target_id, sessions) = (target.id, target.settings.sessions);
         if !target.settings.status.can_send() {

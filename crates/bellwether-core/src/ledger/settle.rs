@@ -31,7 +31,7 @@ impl Ledger {
         settlements: &[Settlement],
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let id = self.queue_named(&from.queue)?.id;
+        let id = self.queue_id(&from.queue)?;
         check_count("settlements in one request", settlements.len())?;
         let overlays = settlements.iter().filter_map(|settlement| settlement.overlay);
         let bytes: u64 = overlays.map(|overlay| u64::from(overlay.bytes)).sum();
