@@ -175,9 +175,8 @@ impl Ledger {
     pub fn apply(&mut self, now: Now, ticket: Ticket, request: &Request, fx: &mut Effects) {
         self.clock = now;
         let result = match self.recall(now, request, fx) {
-            Ok(Some(outcome)) => Ok(Some(outcome)),
             Ok(None) => self.decide(now, ticket, request, fx),
-            Err(refusal) => Err(refusal),
+            recalled => recalled,
         };
         match result {
             Ok(None) => {}
@@ -465,6 +464,11 @@ impl Ledger {
 
     fn queue_named(&self, name: &QueueName) -> Result<&Queue, Refusal> {
         Ok(&self.queues[&self.queue_id(name)?])
+    }
+
+    fn queue_named_mut(&mut self, name: &QueueName) -> Result<&mut Queue, Refusal> {
+        let id = self.queue_id(name)?;
+        Ok(self.queues.get_mut(&id).expect("a queue that has a name is there"))
     }
 
     fn queue_id(&self, name: &QueueName) -> Result<QueueId, Refusal> {

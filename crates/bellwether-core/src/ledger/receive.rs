@@ -38,7 +38,7 @@ impl Ledger {
         receive: &Receive,
         fx: &mut Effects,
     ) -> Result<Option<Outcome>, Refusal> {
-        let queue = self.queue_named(&receive.from.queue)?;
+        let queue = self.queue_named_mut(&receive.from.queue)?;
         let (id, part) = (queue.id, receive.from.part);
         let lane = receive_lane(now, queue, part, receive.session.as_ref())?;
         let lock_ms = receive.lock_ms.unwrap_or(queue.settings.lock_ms);
@@ -53,8 +53,8 @@ impl Ledger {
         if request.member.0 == 0 {
             return Err(Refusal::MemberGone);
         }
+        queue.used_at = now.boot;
         let max = receive.max.clamp(1, limits::RECEIVE_MESSAGES_MAX);
-        self.touch_queue(now, id);
         let take = Take { member: request.member, mode: receive.mode, max, lock_ms };
         let taken = self.take(now, id, part, lane, take, fx);
         if !taken.is_empty() || receive.wait_ms == 0 {

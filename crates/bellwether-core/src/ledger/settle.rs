@@ -31,7 +31,7 @@ impl Ledger {
         settlements: &[Settlement],
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let id = self.queue_id(&from.queue)?;
+        let queue = self.queue_named_mut(&from.queue)?;
         check_count("settlements in one request", settlements.len())?;
         let overlays = settlements.iter().filter_map(|settlement| settlement.overlay);
         let bytes: u64 = overlays.map(|overlay| u64::from(overlay.bytes)).sum();
@@ -39,7 +39,8 @@ impl Ledger {
             let bytes_max = limits::COMMAND_BYTES_MAX;
             return Err(Refusal::TooLarge { what: "the changed properties", bytes, bytes_max });
         }
-        self.touch_queue(now, id);
+        queue.used_at = now.boot;
+        let id = queue.id;
         let mut refused = Vec::new();
         for (index, settlement) in settlements.iter().enumerate() {
             if let Err(refusal) = self.settle_one(now, id, from.part, settlement, fx) {
@@ -110,15 +111,15 @@ impl Ledger {
         part: Part,
         token: LockToken,
     ) -> Result<(At, Message), Refusal> {
-        let lost = Refusal::LockLost(token.sequence);
-        let Some(queue) = self.queues.get(&id) else { return Err(lost) };
+        let lost = || Err(Refusal::LockLost(token.sequence));
+        let Some(queue) = self.queues.get(&id) else { return lost() };
         let Some(message) = queue.shelf(part).messages.get(token.sequence.0) else {
-            return Err(lost);
+            return lost();
         };
-        let State::Locked(lock) = message.standing.state else { return Err(lost) };
+        let State::Locked(lock) = message.standing.state else { return lost() };
         #[cfg(not(planted_bug = "accept_stale_settle"))]
         if !message.is_locked_by(token) || lock.until <= now.boot {
-            return Err(lost);
+            return lost();
         }
         #[cfg(planted_bug = "accept_stale_settle")]
         let _ = (now, lock);
@@ -126,7 +127,7 @@ impl Ledger {
         let session_lost =
             session.is_some_and(|session| session.hold.is_none_or(|(_, until)| until <= now.boot));
         if session_lost {
-            return Err(lost);
+            return lost();
         }
         Ok((At { queue: id, part, sequence: token.sequence }, *message))
     }

@@ -45,7 +45,7 @@ impl Timers {
 
     /// A message has entered a state: what ends it becomes due.
     pub(super) fn set(&mut self, at: At, message: &Message) {
-        let state = message.standing.state;
+        let state = &message.standing.state;
         // Set again whenever the message comes back: the clock on the wall may have been put back
         // since the timer fired for nothing.
         let can_expire = matches!(state, State::Ready | State::Delayed { .. });
@@ -60,7 +60,7 @@ impl Timers {
                 }
             }
             State::Scheduled { due } | State::Delayed { due } => {
-                self.wall.insert((due, Timer::Due(at)));
+                self.wall.insert((*due, Timer::Due(at)));
             }
         }
     }
