@@ -23,6 +23,9 @@ pub(crate) struct Contents {
     next: u64,
     /// Bytes still referred to, by unit.
     live: BTreeMap<u64, u64>,
+    /// Bytes still referred to whose place is to follow. They lie in no unit yet, so their leaving
+    /// empties none.
+    unplaced: u64,
     /// Units in which nothing is referred to any more, until somebody asks.
     emptied: Vec<u64>,
 }
@@ -42,23 +45,32 @@ impl Contents {
     /// A content is there; its place may follow later ([`Contents::set_place`]).
     pub(crate) fn set(&mut self, id: ContentId, place: Place) {
         self.next = self.next.max(id.0);
-        match self.table.get_mut(id.0) {
-            Some(entry) => {
-                let (old, references) = (entry.place, entry.references);
-                entry.place = place;
-                if references != UNREFERENCED {
-                    self.remove_live(old);
-                    self.add_live(place);
-                }
+        let new = Entry { place, references: UNREFERENCED };
+        match self.table.insert(id.0, new) {
+            // It was there: whoever refers to it still does.
+            Some(old) if old.references != UNREFERENCED => {
+                self.table.insert(id.0, old);
+                self.set_place(id, place);
             }
-            None => {
-                self.table.insert(id.0, Entry { place, references: UNREFERENCED });
-            }
+            _ => {}
+        }
+    }
+
+    /// A content lies there, if it is known.
+    pub(crate) fn set_place(&mut self, id: ContentId, place: Place) {
+        let Some(entry) = self.table.get_mut(id.0) else { return };
+        let old = std::mem::replace(&mut entry.place, place);
+        if entry.references != UNREFERENCED {
+            self.remove_live(old);
+            self.add_live(place);
         }
     }
 
     /// Where a content lies, if it is known.
     pub(crate) fn place(&self, id: ContentId) -> Option<Place> {
+        if id.0 == 0 {
+            return None;
+        }
         self.table.get(id.0).map(|entry| entry.place)
     }
 
@@ -67,29 +79,37 @@ impl Contents {
         self.place(id).map_or(0, |place| u64::from(place.len))
     }
 
-    /// One more refers to it.
-    pub(crate) fn hold(&mut self, id: ContentId) {
-        let Some(entry) = self.table.get_mut(id.0) else { return };
-        let was = entry.references;
+    /// One more refers to it. Returns how long it is; zero for none.
+    pub(crate) fn hold(&mut self, id: ContentId) -> u64 {
+        if id.0 == 0 {
+            return 0;
+        }
+        let Some(entry) = self.table.get_mut(id.0) else { return 0 };
+        let (was, place) = (entry.references, entry.place);
         entry.references = was.saturating_add(1);
         if was == UNREFERENCED {
-            let place = entry.place;
             self.add_live(place);
         }
+        place.len.into()
     }
 
-    /// One less refers to it. True if it was the last, and the content is gone.
-    pub(crate) fn let_go(&mut self, id: ContentId) -> bool {
-        let Some(entry) = self.table.get_mut(id.0) else { return false };
-        let references = NonZeroU32::new(entry.references.get() - 1).expect("somebody holds it");
-        entry.references = references;
-        if references != UNREFERENCED {
-            return false;
+    /// One less refers to it. Returns how long it is; names it as dropped if this was the last.
+    pub(crate) fn let_go(&mut self, id: ContentId, dropped: &mut Vec<ContentId>) -> u64 {
+        if id.0 == 0 {
+            return 0;
         }
-        let place = entry.place;
-        self.table.remove(id.0);
-        self.remove_live(place);
-        true
+        let mut len = 0;
+        let gone = self.table.remove_if(id.0, |entry| {
+            len = entry.place.len;
+            let references = NonZeroU32::new(entry.references.get() - 1);
+            entry.references = references.expect("somebody holds it");
+            entry.references == UNREFERENCED
+        });
+        if let Some(entry) = gone {
+            self.remove_live(entry.place);
+            dropped.push(id);
+        }
+        len.into()
     }
 
     /// Forgets what nobody refers to; after a replay.
@@ -107,7 +127,7 @@ impl Contents {
 
     /// Bytes still referred to in a unit.
     pub(crate) fn live_bytes(&self, unit: u64) -> u64 {
-        self.live.get(&unit).copied().unwrap_or(0)
+        if unit == 0 { self.unplaced } else { self.live.get(&unit).copied().unwrap_or(0) }
     }
 
     /// Units that have become empty since this was last asked.
@@ -121,10 +141,18 @@ impl Contents {
     }
 
     fn add_live(&mut self, place: Place) {
+        if place.unit == 0 {
+            self.unplaced += u64::from(place.len);
+            return;
+        }
         *self.live.entry(place.unit).or_default() += u64::from(place.len);
     }
 
     fn remove_live(&mut self, place: Place) {
+        if place.unit == 0 {
+            self.unplaced -= u64::from(place.len);
+            return;
+        }
         if let Some(bytes) = self.live.get_mut(&place.unit) {
             *bytes -= u64::from(place.len);
             if *bytes == 0 {

@@ -39,6 +39,7 @@ pub mod codec;
 pub mod command;
 pub mod content;
 mod contents;
+mod deadlines;
 pub mod error;
 mod fixed;
 pub mod flow;

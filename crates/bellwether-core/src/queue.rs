@@ -7,8 +7,8 @@ use crate::error::Refusal;
 use crate::fixed::FixedMap;
 use crate::message::{Message, State};
 use crate::name::{
-    MemberSlot, Part, QueueId, QueueName, RequestNumber, SequenceNumber, SessionId, SessionToken,
-    Ticket,
+    At, MemberSlot, Part, QueueId, QueueName, RequestNumber, SequenceNumber, SessionId,
+    SessionToken, Ticket,
 };
 use crate::outcome::{Counts, QueueInfo, Totals};
 use crate::ready::{LaneId, Ready};
@@ -134,10 +134,61 @@ impl Queue {
         }
     }
 
-    /// The lane a message waits in: its session's, or the common one. Dead letters, and messages
-    /// that name a session in a queue without sessions, are given out one by one.
+    /// Whether messages wait in the lanes of their sessions. Dead letters, and messages that name
+    /// a session in a queue without sessions, are given out one by one.
+    pub(crate) fn has_lanes(&self, part: Part) -> bool {
+        self.settings.sessions && part == Part::Main
+    }
+
+    /// The lane a message waits in: its session's, or the common one.
     pub(crate) fn lane(&self, part: Part, message: &Message) -> LaneId {
-        if self.settings.sessions && part == Part::Main { message.session } else { 0 }
+        if self.has_lanes(part) { message.session } else { 0 }
+    }
+
+    /// Whether a replayed frame still counts up the totals (see `change.rs`).
+    pub(crate) fn counts_in(&self, frame: u64) -> bool {
+        frame > self.totals_as_of
+    }
+
+    /// A message has entered a state.
+    pub(crate) fn enter(&mut self, at: At, message: &Message) {
+        let state = &message.standing.state;
+        *self.shelf_mut(at.part).tally.of(state) += 1;
+        let lane = self.lane(at.part, message);
+        let Some(session) = self.sessions.get_mut(lane) else { return };
+        match state {
+            State::Locked(_) => {
+                session.locked.insert(at.sequence.0);
+            }
+            State::Delayed { .. } => {
+                session.delayed.insert(at.sequence.0);
+                self.refresh_session(lane);
+            }
+            State::Ready | State::Scheduled { .. } | State::Deferred => {}
+        }
+    }
+
+    /// A message leaves a state. True if it held back what stands behind it in its lane.
+    pub(crate) fn leave(&mut self, at: At, message: &Message) -> bool {
+        let state = &message.standing.state;
+        *self.shelf_mut(at.part).tally.of(state) -= 1;
+        let lane = self.lane(at.part, message);
+        let Some(session) = self.sessions.get_mut(lane) else { return false };
+        match state {
+            State::Locked(_) => session.locked.remove(&at.sequence.0),
+            State::Delayed { .. } => session.delayed.remove(&at.sequence.0),
+            State::Ready | State::Scheduled { .. } | State::Deferred => false,
+        };
+        matches!(state, State::Delayed { .. })
+    }
+
+    /// A message is ready, but not to be seen yet.
+    pub(crate) fn hide(&mut self, at: At, message: &Message) {
+        let lane = self.lane(at.part, message);
+        if let Some(session) = self.sessions.get_mut(lane) {
+            session.unseen.insert(at.sequence.0);
+            self.refresh_session(lane);
+        }
     }
 
     pub(crate) fn next_sequence(&self) -> SequenceNumber {

@@ -16,7 +16,9 @@ pub(crate) type LaneId = u32;
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ready {
-    lanes: BTreeMap<LaneId, Lane>,
+    /// Lane zero, which is there even if it is empty.
+    common: Lane,
+    sessions: BTreeMap<LaneId, Lane>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -30,22 +32,29 @@ struct Lane {
 impl Ready {
     /// Puts a message into its lane.
     pub(crate) fn insert(&mut self, lane: LaneId, sequence: u64) {
-        self.lanes.entry(lane).or_default().insert(sequence);
+        let row = match lane {
+            0 => &mut self.common,
+            _ => self.sessions.entry(lane).or_default(),
+        };
+        row.insert(sequence);
     }
 
     /// Takes the first message out of a lane.
     pub(crate) fn pop(&mut self, lane: LaneId) -> Option<u64> {
-        let row = self.lanes.get_mut(&lane)?;
+        if lane == 0 {
+            return self.common.pop();
+        }
+        let row = self.sessions.get_mut(&lane)?;
         let first = row.pop();
         if row.is_empty() {
-            self.lanes.remove(&lane);
+            self.sessions.remove(&lane);
         }
         first
     }
 
     /// The first message of a lane.
     pub(crate) fn first(&self, lane: LaneId) -> Option<u64> {
-        self.lanes.get(&lane)?.first()
+        if lane == 0 { self.common.first() } else { self.sessions.get(&lane)?.first() }
     }
 }
 
@@ -82,6 +91,10 @@ impl Lane {
             *count -= 1;
             if *count == 0 {
                 self.runs.pop_front();
+                // What a burst left behind must not keep a burst's memory.
+                if self.runs.capacity() > 4 * self.runs.len().max(16) {
+                    self.runs.shrink_to(2 * self.runs.len());
+                }
             }
         }
         Some(sequence)

@@ -1,48 +1,75 @@
 //! A table from growing numbers to small records.
 //!
+//! ```text
+//!   number ──► group of 64 pages ──► page of 512 numbers ──► record
+//!              in a sorted list      Dense: by index
+//!                                    Sparse: in a sorted list
+//! ```
+//!
 //! Numbers come in order and mostly leave in order, so records sit side by side in pages and a
 //! page goes when its last record does. A page that has become sparse is packed, so that one
-//! forgotten record never holds the memory of a full page.
+//! forgotten record never holds the memory of a full page. For the same reason a sorted list
+//! mostly has no gaps, and where a number stands in it is computed, not searched ([`find`]).
 
-use std::collections::BTreeMap;
-
-const PAGE: u64 = 512;
+const PAGE: usize = 512;
 /// A packed page is spread out again above this fill; a spread page is packed below an eighth of
 /// it. The gap between the two keeps a page from flapping.
-const DENSE_MIN: usize = PAGE as usize / 4;
+const DENSE_MIN: usize = PAGE / 4;
 const SPARSE_MAX: usize = DENSE_MIN / 4;
 
-/// Pages that lie side by side, so that finding one is a step or two in a small tree.
-const GROUP: u64 = 64;
+/// Pages that lie side by side, so that the list of groups stays short.
+const GROUP: usize = 64;
 
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct Table<T> {
-    groups: BTreeMap<u64, Group<T>>,
+    groups: Vec<(u64, Group<T>)>,
     len: usize,
 }
 
 #[derive(Clone, Debug)]
 struct Group<T> {
-    pages: Box<[Option<Page<T>>]>,
+    pages: Box<[Option<Page<T>>; GROUP]>,
     live: usize,
 }
 
 #[derive(Clone, Debug)]
 enum Page<T> {
-    Dense { slots: Box<[Option<T>]>, live: usize },
+    Dense { slots: Box<[Option<T>; PAGE]>, live: usize },
     Sparse(Vec<(u64, T)>),
 }
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        Self { groups: BTreeMap::new(), len: 0 }
+        Self { groups: Vec::new(), len: 0 }
     }
 }
 
 /// Group of a key, and page in it.
 fn split(key: u64) -> (u64, usize) {
-    (key / PAGE / GROUP, (key / PAGE % GROUP) as usize)
+    let page = key / PAGE as u64;
+    (page / GROUP as u64, page as usize % GROUP)
+}
+
+/// Where a number stands in a sorted list, or belongs.
+fn find<V>(list: &[(u64, V)], number: u64) -> Result<usize, usize> {
+    let Some((last, _)) = list.last() else { return Err(0) };
+    // Were there no gaps behind it, it would stand as far from the end as its number says.
+    let after = last.wrapping_sub(number) as usize;
+    let guess = (list.len() - 1).wrapping_sub(after);
+    match list.get(guess) {
+        Some((found, _)) if *found == number => Ok(guess),
+        // Numbers come in order: the end is where a new one nearly always belongs.
+        _ if *last < number => Err(list.len()),
+        _ => list.binary_search_by_key(&number, |(number, _)| *number),
+    }
+}
+
+/// `N` empty places.
+#[expect(clippy::unnecessary_box_returns, reason = "a page is too large for the stack")]
+fn vacant<T, const N: usize>() -> Box<[Option<T>; N]> {
+    let places: Box<[Option<T>]> = (0..N).map(|_| None).collect();
+    places.try_into().ok().expect("as many as were collected")
 }
 
 impl<T> Table<T> {
@@ -59,22 +86,25 @@ impl<T> Table<T> {
     /// The record under `key`.
     pub fn get(&self, key: u64) -> Option<&T> {
         let (group, page) = split(key);
-        self.groups.get(&group)?.pages[page].as_ref()?.get(key)
+        let group = find(&self.groups, group).ok()?;
+        self.groups[group].1.pages[page].as_ref()?.get(key)
     }
 
     /// The record under `key`, to change it.
     pub fn get_mut(&mut self, key: u64) -> Option<&mut T> {
         let (group, page) = split(key);
-        self.groups.get_mut(&group)?.pages[page].as_mut()?.get_mut(key)
+        let group = find(&self.groups, group).ok()?;
+        self.groups[group].1.pages[page].as_mut()?.get_mut(key)
     }
 
     /// Puts a record under `key`; returns the one that was there.
     pub fn insert(&mut self, key: u64, value: T) -> Option<T> {
-        let (group, page) = split(key);
-        let group = self
-            .groups
-            .entry(group)
-            .or_insert_with(|| Group { pages: (0..GROUP).map(|_| None).collect(), live: 0 });
+        let (number, page) = split(key);
+        let at = find(&self.groups, number).unwrap_or_else(|at| {
+            self.groups.insert(at, (number, Group { pages: vacant(), live: 0 }));
+            at
+        });
+        let group = &mut self.groups[at].1;
         let page = &mut group.pages[page];
         group.live += usize::from(page.is_none());
         let old = page.get_or_insert_with(|| Page::Sparse(Vec::new())).insert(key, value);
@@ -84,15 +114,21 @@ impl<T> Table<T> {
 
     /// Takes the record under `key` away.
     pub fn remove(&mut self, key: u64) -> Option<T> {
+        self.remove_if(key, |_| true)
+    }
+
+    /// Takes the record under `key` away if it is to go, which may change it.
+    pub fn remove_if(&mut self, key: u64, goes: impl FnOnce(&mut T) -> bool) -> Option<T> {
         let (number, page) = split(key);
-        let group = self.groups.get_mut(&number)?;
+        let at = find(&self.groups, number).ok()?;
+        let group = &mut self.groups[at].1;
         let page = &mut group.pages[page];
-        let old = page.as_mut()?.remove(key)?;
+        let old = page.as_mut()?.remove_if(key, goes)?;
         self.len -= 1;
         if page.take_if(|page| page.is_empty()).is_some() {
             group.live -= 1;
             if group.live == 0 {
-                self.groups.remove(&number);
+                self.groups.remove(at);
             }
         }
         Some(old)
@@ -101,59 +137,56 @@ impl<T> Table<T> {
     /// The records from `key` on, by number.
     pub fn range(&self, key: u64) -> impl Iterator<Item = (u64, &T)> {
         let (first_group, first_page) = split(key);
-        self.groups
-            .range(first_group..)
+        let (Ok(from) | Err(from)) = find(&self.groups, first_group);
+        self.groups[from..]
+            .iter()
             .flat_map(move |(number, group)| {
                 let skipped = if *number == first_group { first_page } else { 0 };
-                let base = number * GROUP;
+                let base = number * GROUP as u64;
                 let pages = group.pages.iter().enumerate().skip(skipped);
                 pages.filter_map(move |(i, page)| Some((base + i as u64, page.as_ref()?)))
             })
-            .flat_map(|(number, page)| page.iter(number * PAGE))
+            .flat_map(|(number, page)| page.iter(number * PAGE as u64))
             .skip_while(move |(found, _)| *found < key)
     }
+}
+
+/// The place of a key in its page.
+fn slot(key: u64) -> usize {
+    key as usize % PAGE
 }
 
 impl<T> Page<T> {
     fn get(&self, key: u64) -> Option<&T> {
         match self {
-            Self::Dense { slots, .. } => slots[(key % PAGE) as usize].as_ref(),
-            Self::Sparse(list) => {
-                list.binary_search_by_key(&key, |(k, _)| *k).ok().map(|i| &list[i].1)
-            }
+            Self::Dense { slots, .. } => slots[slot(key)].as_ref(),
+            Self::Sparse(list) => find(list, key).ok().map(|i| &list[i].1),
         }
     }
 
     fn get_mut(&mut self, key: u64) -> Option<&mut T> {
         match self {
-            Self::Dense { slots, .. } => slots[(key % PAGE) as usize].as_mut(),
-            Self::Sparse(list) => {
-                list.binary_search_by_key(&key, |(k, _)| *k).ok().map(|i| &mut list[i].1)
-            }
+            Self::Dense { slots, .. } => slots[slot(key)].as_mut(),
+            Self::Sparse(list) => find(list, key).ok().map(|i| &mut list[i].1),
         }
     }
 
     fn insert(&mut self, key: u64, value: T) -> Option<T> {
         match self {
             Self::Dense { slots, live } => {
-                let old = slots[(key % PAGE) as usize].replace(value);
+                let old = slots[slot(key)].replace(value);
                 *live += usize::from(old.is_none());
                 old
             }
             Self::Sparse(list) => {
-                // Numbers come in order: the end is where a new one nearly always belongs.
-                if list.last().is_none_or(|(last, _)| *last < key) {
-                    list.push((key, value));
-                } else {
-                    match list.binary_search_by_key(&key, |(k, _)| *k) {
-                        Ok(i) => return Some(std::mem::replace(&mut list[i].1, value)),
-                        Err(i) => list.insert(i, (key, value)),
-                    }
+                match find(list, key) {
+                    Ok(i) => return Some(std::mem::replace(&mut list[i].1, value)),
+                    Err(i) => list.insert(i, (key, value)),
                 }
                 if list.len() > DENSE_MIN {
-                    let mut slots: Box<[Option<T>]> = (0..PAGE).map(|_| None).collect();
+                    let mut slots = vacant();
                     for (k, v) in list.drain(..) {
-                        slots[(k % PAGE) as usize] = Some(v);
+                        slots[slot(k)] = Some(v);
                     }
                     *self = Self::Dense { slots, live: DENSE_MIN + 1 };
                 }
@@ -162,13 +195,13 @@ impl<T> Page<T> {
         }
     }
 
-    fn remove(&mut self, key: u64) -> Option<T> {
+    fn remove_if(&mut self, key: u64, goes: impl FnOnce(&mut T) -> bool) -> Option<T> {
         match self {
             Self::Dense { slots, live } => {
-                let old = slots[(key % PAGE) as usize].take()?;
+                let old = slots[slot(key)].take_if(goes)?;
                 *live -= 1;
                 if *live <= SPARSE_MAX {
-                    let base = key - key % PAGE;
+                    let base = key - slot(key) as u64;
                     let list = slots
                         .iter_mut()
                         .enumerate()
@@ -179,7 +212,10 @@ impl<T> Page<T> {
                 Some(old)
             }
             Self::Sparse(list) => {
-                let i = list.binary_search_by_key(&key, |(k, _)| *k).ok()?;
+                let i = find(list, key).ok()?;
+                if !goes(&mut list[i].1) {
+                    return None;
+                }
                 let old = list.remove(i).1;
                 // What a burst left behind must not keep a burst's memory.
                 if list.capacity() > 4 * list.len().max(4) {
@@ -211,6 +247,8 @@ impl<T> Page<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     /// Against an ordered map, through filling, draining in order, and leaving stragglers.

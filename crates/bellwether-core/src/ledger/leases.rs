@@ -191,10 +191,10 @@ impl Ledger {
             return;
         }
         if let Some(old) = std::mem::replace(&mut entry.armed, wanted) {
-            self.boot_timers.remove(&(old, Timer::Lease(index)));
+            self.timers.boot.remove(&(old, Timer::Lease(index)));
         }
         if let Some(at) = wanted {
-            self.boot_timers.insert((at, Timer::Lease(index)));
+            self.timers.boot.insert((at, Timer::Lease(index)));
         }
     }
 

@@ -125,7 +125,7 @@ impl Ledger {
             waiting_numbers: BTreeMap::new(),
         });
         if self.live && ttl_ms != limits::LEASE_MS_INFINITE {
-            self.boot_timers.insert((now.boot.plus_ms(ttl_ms), Timer::Member(slot)));
+            self.timers.boot.insert((now.boot.plus_ms(ttl_ms), Timer::Member(slot)));
         }
     }
 
@@ -141,7 +141,7 @@ impl Ledger {
             self.members.remove(&slot);
         } else if self.live {
             let at = now.boot.plus_ms(limits::MEMBER_MEMORY_MS);
-            self.boot_timers.insert((at, Timer::Member(slot)));
+            self.timers.boot.insert((at, Timer::Member(slot)));
         }
     }
 
@@ -264,7 +264,7 @@ impl Ledger {
         }
         let until = member.seen_at.plus_ms(member.ttl_ms);
         if until > due {
-            self.boot_timers.insert((until, Timer::Member(slot)));
+            self.timers.boot.insert((until, Timer::Member(slot)));
         } else {
             self.end_presence(now, slot, fx);
         }

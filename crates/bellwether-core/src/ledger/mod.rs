@@ -24,6 +24,7 @@ mod set;
 mod settle;
 mod snapshot;
 mod tick;
+mod timers;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -36,15 +37,15 @@ use crate::error::Refusal;
 use crate::limits;
 use crate::message::{Message, State};
 use crate::name::{
-    At, DeliveryNumber, Incarnation, LeaseName, MemberId, MemberSlot, Part, QueueId, QueueName,
-    Ticket,
+    At, Incarnation, LeaseName, MemberId, MemberSlot, Part, QueueId, QueueName, Ticket,
 };
 use crate::outcome::{Answer, Barrier, Outcome};
 use crate::queue::Queue;
 use crate::ready::LaneId;
-use crate::time::{BootTime, Now, WallTime};
+use crate::time::{BootTime, Now};
 
 pub use snapshot::SnapshotCursor;
+use timers::{Timer, Timers};
 
 /// What a step brought about, in order.
 #[derive(Clone, Debug, Default)]
@@ -79,6 +80,8 @@ pub struct Ledger {
 
     queues: BTreeMap<QueueId, Queue>,
     names: BTreeMap<QueueName, QueueId>,
+    /// Queues whose answers do not wait for a flush: few, and asked for with every answer.
+    relaxed: BTreeSet<QueueName>,
     last_queue: QueueId,
     contents: Contents,
     members: BTreeMap<MemberSlot, members::Member>,
@@ -96,8 +99,7 @@ pub struct Ledger {
     forwarding: BTreeSet<QueueId>,
     /// Who waits for what.
     waiting: BTreeMap<Ticket, Waits>,
-    boot_timers: BTreeSet<(BootTime, Timer)>,
-    wall_timers: BTreeSet<(WallTime, Timer)>,
+    timers: Timers,
     /// All messages of all queues.
     messages: u64,
     /// All remembered message ids of all queues.
@@ -111,22 +113,6 @@ enum Waits {
     Session(QueueId),
     Lease(u32),
     Watch(u32),
-}
-
-/// What becomes due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Timer {
-    Lock(At),
-    Due(At),
-    Expiry(At),
-    /// The number comes before the lane, which is another one after a restart: of holds that end
-    /// together the oldest ends first.
-    Hold(QueueId, DeliveryNumber, LaneId),
-    Wait(Ticket),
-    Idle(QueueId),
-    Seen(QueueId),
-    Member(MemberSlot),
-    Lease(u32),
 }
 
 impl Ledger {
@@ -144,6 +130,7 @@ impl Ledger {
             disk_full: false,
             queues: BTreeMap::new(),
             names: BTreeMap::new(),
+            relaxed: BTreeSet::new(),
             last_queue: QueueId(0),
             contents: Contents::default(),
             members: BTreeMap::new(),
@@ -156,8 +143,7 @@ impl Ledger {
             stirred: BTreeSet::new(),
             forwarding: BTreeSet::new(),
             waiting: BTreeMap::new(),
-            boot_timers: BTreeSet::new(),
-            wall_timers: BTreeSet::new(),
+            timers: Timers::default(),
             messages: 0,
             seen: 0,
         }
@@ -189,9 +175,8 @@ impl Ledger {
     pub fn apply(&mut self, now: Now, ticket: Ticket, request: &Request, fx: &mut Effects) {
         self.clock = now;
         let result = match self.recall(now, request, fx) {
-            Ok(Some(outcome)) => Ok(Some(outcome)),
             Ok(None) => self.decide(now, ticket, request, fx),
-            Err(refusal) => Err(refusal),
+            recalled => recalled,
         };
         match result {
             Ok(None) => {}
@@ -299,11 +284,7 @@ impl Ledger {
 
     /// What must have happened before the answer may leave.
     fn barrier(&self, command: &Command, outcome: &Outcome) -> Barrier {
-        let relaxed = |queue: &QueueName| {
-            self.names.get(queue).is_some_and(|id| {
-                self.queues[id].settings.durability == crate::settings::Durability::Relaxed
-            })
-        };
+        let relaxed = |queue: &QueueName| self.relaxed.contains(queue);
         match (command, outcome) {
             (Command::Receive(receive), _)
                 if receive.mode == crate::command::ReceiveMode::PeekLock =>
@@ -353,6 +334,9 @@ impl Ledger {
 
     /// Serves lanes that have come free without anything becoming ready.
     fn serve_stirred(&mut self, now: Now, fx: &mut Effects) {
+        if self.stirred.is_empty() {
+            return;
+        }
         // What these stir again is served by the next step.
         for (queue, part, lane) in std::mem::take(&mut self.stirred) {
             self.serve(now, queue, part, lane, fx);
@@ -362,11 +346,11 @@ impl Ledger {
     /// Puts a ready message into its lane, which it returns.
     fn show(&mut self, at: At) -> Option<LaneId> {
         let queue = self.queues.get_mut(&at.queue)?;
-        let message = *queue.shelf(at.part).messages.get(at.sequence.0)?;
+        let message = queue.shelf(at.part).messages.get(at.sequence.0)?;
         if message.standing.state != State::Ready {
             return None;
         }
-        let lane = queue.lane(at.part, &message);
+        let lane = queue.lane(at.part, message);
         queue.shelf_mut(at.part).ready.insert(lane, at.sequence.0);
         if let Some(session) = queue.sessions.get_mut(lane) {
             session.unseen.remove(&at.sequence.0);
@@ -396,7 +380,7 @@ impl Ledger {
             self.touch_queue(self.clock, queue);
         }
         if let Some((member, number, until)) = until {
-            self.boot_timers.remove(&(until, Timer::Wait(ticket)));
+            self.timers.boot.remove(&(until, Timer::Wait(ticket)));
             if let Some(member) = self.members.get_mut(&member) {
                 member.waits.remove(&ticket);
                 member.waiting_numbers.remove(&number);
@@ -408,7 +392,7 @@ impl Ledger {
     /// A request waits: until when, and as what.
     fn wait(&mut self, ticket: Ticket, request: &Request, until: BootTime, waits: Waits) {
         self.waiting.insert(ticket, waits);
-        self.boot_timers.insert((until, Timer::Wait(ticket)));
+        self.timers.boot.insert((until, Timer::Wait(ticket)));
         if let Some(member) = self.members.get_mut(&request.member) {
             member.waits.insert(ticket);
             if request.number.0 != 0 {
@@ -422,19 +406,12 @@ impl Ledger {
         if !self.forwarding.is_empty() || !self.stirred.is_empty() {
             return Some(0);
         }
-        let boot = self.boot_timers.first().map(|(at, _)| at.0.saturating_sub(now.boot.0));
-        let wall = self.wall_timers.first().map(|(at, _)| at.0.saturating_sub(now.wall.0));
-        match (boot, wall) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        self.timers.next_ms(now)
     }
 
     /// A content that was announced by [`Change::Content`] lies there.
     pub fn set_place(&mut self, id: ContentId, place: Place) {
-        if self.contents.place(id).is_some() {
-            self.contents.set(id, place);
-        }
+        self.contents.set_place(id, place);
     }
 
     /// Where a content lies.
@@ -486,8 +463,16 @@ impl Ledger {
     }
 
     fn queue_named(&self, name: &QueueName) -> Result<&Queue, Refusal> {
-        let id = self.names.get(name).ok_or_else(|| Refusal::QueueNotFound(name.clone()))?;
-        Ok(&self.queues[id])
+        Ok(&self.queues[&self.queue_id(name)?])
+    }
+
+    fn queue_named_mut(&mut self, name: &QueueName) -> Result<&mut Queue, Refusal> {
+        let id = self.queue_id(name)?;
+        Ok(self.queues.get_mut(&id).expect("a queue that has a name is there"))
+    }
+
+    fn queue_id(&self, name: &QueueName) -> Result<QueueId, Refusal> {
+        self.names.get(name).copied().ok_or_else(|| Refusal::QueueNotFound(name.clone()))
     }
 
     fn message(&self, at: At) -> Option<&Message> {

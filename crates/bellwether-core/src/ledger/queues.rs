@@ -98,7 +98,7 @@ impl Ledger {
         name: &QueueName,
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let id = self.queue_named(name)?.id;
+        let id = self.queue_id(name)?;
         self.remove_queue(now, id, fx);
         Ok(Outcome::Done)
     }
@@ -182,7 +182,7 @@ impl Ledger {
         let Some(queue) = self.queues.get(&id) else { return };
         if let Some(ms) = queue.settings.delete_idle_ms {
             let at = queue.used_at.max(now.boot).plus_ms(ms);
-            self.boot_timers.insert((at, Timer::Idle(id)));
+            self.timers.boot.insert((at, Timer::Idle(id)));
         }
     }
 
@@ -192,7 +192,7 @@ impl Ledger {
         let Some(ms) = queue.settings.delete_idle_ms else { return };
         let at = queue.used_at.plus_ms(ms);
         if at > due {
-            self.boot_timers.insert((at, Timer::Idle(id)));
+            self.timers.boot.insert((at, Timer::Idle(id)));
             return;
         }
         let busy = queue.main.tally.scheduled > 0
@@ -202,7 +202,7 @@ impl Ledger {
             || !queue.accepts.is_empty();
         if busy {
             self.touch_queue(now, id);
-            self.boot_timers.insert((now.boot.plus_ms(ms), Timer::Idle(id)));
+            self.timers.boot.insert((now.boot.plus_ms(ms), Timer::Idle(id)));
         } else {
             self.remove_queue(now, id, fx);
         }
@@ -233,10 +233,10 @@ impl Ledger {
     fn arm_seen_at(&mut self, id: QueueId, at: Option<WallTime>) {
         let Some(queue) = self.queues.get_mut(&id) else { return };
         if let Some(old) = std::mem::replace(&mut queue.seen_armed, at) {
-            self.wall_timers.remove(&(old, Timer::Seen(id)));
+            self.timers.wall.remove(&(old, Timer::Seen(id)));
         }
         if let Some(at) = at {
-            self.wall_timers.insert((at, Timer::Seen(id)));
+            self.timers.wall.insert((at, Timer::Seen(id)));
         }
     }
 

@@ -17,6 +17,9 @@ use crate::time::{Now, WallTime};
 use super::keep::deliveries;
 use super::{Effects, Ledger, Waits, check_count};
 
+/// Room for so many is made with the first message that is taken.
+const TAKEN_AT_FIRST: usize = 16;
+
 /// How messages are taken: by whom and how long.
 #[derive(Clone, Copy)]
 struct Take {
@@ -35,7 +38,7 @@ impl Ledger {
         receive: &Receive,
         fx: &mut Effects,
     ) -> Result<Option<Outcome>, Refusal> {
-        let queue = self.queue_named(&receive.from.queue)?;
+        let queue = self.queue_named_mut(&receive.from.queue)?;
         let (id, part) = (queue.id, receive.from.part);
         let lane = receive_lane(now, queue, part, receive.session.as_ref())?;
         let lock_ms = receive.lock_ms.unwrap_or(queue.settings.lock_ms);
@@ -50,8 +53,8 @@ impl Ledger {
         if request.member.0 == 0 {
             return Err(Refusal::MemberGone);
         }
+        queue.used_at = now.boot;
         let max = receive.max.clamp(1, limits::RECEIVE_MESSAGES_MAX);
-        self.touch_queue(now, id);
         let take = Take { member: request.member, mode: receive.mode, max, lock_ms };
         let taken = self.take(now, id, part, lane, take, fx);
         if !taken.is_empty() || receive.wait_ms == 0 {
@@ -85,9 +88,10 @@ impl Ledger {
             if queue.sessions.get(lane).is_some_and(|session| session.is_blocked_before(sequence)) {
                 break;
             }
-            queue.shelf_mut(part).ready.pop(lane);
+            let shelf = queue.shelf_mut(part);
+            shelf.ready.pop(lane);
+            let Some(message) = shelf.messages.get(sequence).copied() else { continue };
             let at = At { queue: id, part, sequence: SequenceNumber(sequence) };
-            let Some(message) = self.message(at).copied() else { continue };
             if message.standing.state != State::Ready {
                 continue;
             }
@@ -96,7 +100,12 @@ impl Ledger {
                 expired += 1;
                 continue;
             }
-            taken.push(self.hand_out(now, at, message, take, fx));
+            let view = self.hand_out(now, at, message, take, fx);
+            if taken.is_empty() {
+                // One is what most ask for.
+                taken.reserve_exact((take.max as usize).min(TAKEN_AT_FIRST));
+            }
+            taken.push(view);
         }
         if expired == limits::TICK_WORK_MAX {
             // There may be more behind those that expired; the next step looks.
@@ -148,11 +157,7 @@ impl Ledger {
         MessageView {
             sequence: at.sequence,
             message: Message { session: 0, ..message },
-            session: self
-                .queues
-                .get(&at.queue)
-                .and_then(|queue| queue.sessions.get(message.session))
-                .map(|session| session.id.clone()),
+            session: self.session_id(at.queue, message.session),
             places: [place(message.content), place(message.standing.overlay)],
         }
     }
@@ -266,7 +271,7 @@ impl Ledger {
         max: u32,
         session: Option<&SessionId>,
     ) -> Result<Outcome, Refusal> {
-        let id = self.queue_named(&from.queue)?.id;
+        let id = self.queue_id(&from.queue)?;
         self.touch_queue(now, id);
         let queue = &self.queues[&id];
         let lane = match session {

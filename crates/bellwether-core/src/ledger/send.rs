@@ -8,6 +8,7 @@ use crate::message::{Message, NewMessage, Reason, Standing, State};
 use crate::name::{At, Part, QueueId, QueueName, SequenceNumber, SessionId};
 use crate::outcome::{Outcome, Sequences};
 use crate::queue::Queue;
+use crate::ready::LaneId;
 use crate::time::{Now, WallTime};
 
 use super::{Effects, Ledger, check_count};
@@ -176,7 +177,7 @@ impl Ledger {
         sequences: &[SequenceNumber],
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let id = self.queue_named(name)?.id;
+        let id = self.queue_id(name)?;
         check_count("sequence numbers in one request", sequences.len())?;
         let at =
             |sequence: &SequenceNumber| At { queue: id, part: Part::Main, sequence: *sequence };
@@ -342,7 +343,7 @@ impl Ledger {
         max: u32,
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let id = self.queue_named(name)?.id;
+        let id = self.queue_id(name)?;
         let target = self.queue_named(to.unwrap_or(name))?;
         let (target_id, sessions) = (target.id, target.settings.sessions);
         if !target.settings.status.can_send() {
@@ -398,8 +399,14 @@ impl Ledger {
 
     /// The session a message names, also where its queue has none.
     pub(super) fn session_of(&self, at: At) -> Option<SessionId> {
-        let queue = self.queues.get(&at.queue)?;
-        let message = queue.shelf(at.part).messages.get(at.sequence.0)?;
-        queue.sessions.get(message.session).map(|session| session.id.clone())
+        self.session_id(at.queue, self.message(at)?.session)
+    }
+
+    /// The name of a session; `None` for none.
+    pub(super) fn session_id(&self, queue: QueueId, session: LaneId) -> Option<SessionId> {
+        if session == 0 {
+            return None;
+        }
+        self.queues.get(&queue)?.sessions.get(session).map(|session| session.id.clone())
     }
 }

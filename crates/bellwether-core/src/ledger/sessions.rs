@@ -141,8 +141,8 @@ impl Ledger {
             lock_ms = hold.lock_ms;
             let old = std::mem::replace(until, now.boot.plus_ms(hold.lock_ms.into()));
             let new = *until;
-            self.boot_timers.remove(&(old, Timer::Hold(id, number, lane)));
-            self.boot_timers.insert((new, Timer::Hold(id, number, lane)));
+            self.timers.boot.remove(&(old, Timer::Hold(id, number, lane)));
+            self.timers.boot.insert((new, Timer::Hold(id, number, lane)));
         }
         Ok(Outcome::Renewed { lock_ms, refused: Vec::new() })
     }

@@ -8,9 +8,11 @@
 use crate::change::{Change, Departure};
 use crate::content::{ContentId, Place};
 use crate::message::{Lock, Message, Standing, State};
-use crate::name::{At, DeliveryNumber, Part, QueueId, SessionId};
+use crate::name::{At, DeliveryNumber, QueueId, SessionId};
 use crate::queue::Queue;
-use crate::time::{BootTime, Now, WallTime};
+use crate::ready::LaneId;
+use crate::settings::Durability;
+use crate::time::{BootTime, Now};
 
 use super::{Effects, Ledger, Timer};
 
@@ -31,6 +33,11 @@ impl Ledger {
             Change::Queue { id, name, settings, created_at } => {
                 self.last_queue = self.last_queue.max(*id);
                 self.names.insert(name.clone(), *id);
+                if settings.durability == Durability::Relaxed {
+                    self.relaxed.insert(name.clone());
+                } else {
+                    self.relaxed.remove(name);
+                }
                 if let Some(queue) = self.queues.get_mut(id) {
                     queue.settings.clone_from(settings);
                     // Its window may be another one.
@@ -63,8 +70,8 @@ impl Ledger {
             Change::Standing { at, standing } => self.set_standing(*at, *standing, fx),
             Change::Gone { at, why } => self.set_gone(*at, *why, fx),
             Change::Duplicate { queue } => {
-                let counts = self.counts(*queue);
-                if let Some(queue) = self.queues.get_mut(queue).filter(|_| counts) {
+                let queue = self.queues.get_mut(queue);
+                if let Some(queue) = queue.filter(|q| self.live || q.counts_in(self.frame)) {
                     queue.totals.duplicates += 1;
                 }
             }
@@ -95,15 +102,11 @@ impl Ledger {
         }
     }
 
-    /// Whether totals of a queue may still be counted up in this frame (see `change.rs`).
-    fn counts(&self, queue: QueueId) -> bool {
-        self.live || self.queues.get(&queue).is_some_and(|q| self.frame > q.totals_as_of)
-    }
-
     fn set_queue_gone(&mut self, id: QueueId, fx: &mut Effects) {
         let Some(queue) = self.queues.remove(&id) else { return };
         if self.names.get(&queue.name) == Some(&id) {
             self.names.remove(&queue.name);
+            self.relaxed.remove(&queue.name);
         }
         self.seen -= queue.seen.len() as u64;
         if !self.live {
@@ -111,21 +114,15 @@ impl Ledger {
         }
         self.forwarding.remove(&id);
         self.messages -= queue.len();
-        let is_of = |timer: &Timer| match timer {
-            Timer::Lock(at) | Timer::Due(at) | Timer::Expiry(at) => at.queue == id,
-            Timer::Hold(queue, ..) | Timer::Idle(queue) | Timer::Seen(queue) => *queue == id,
-            _ => false,
-        };
-        self.boot_timers.retain(|(_, timer)| !is_of(timer));
-        self.wall_timers.retain(|(_, timer)| !is_of(timer));
+        self.timers.forget_queue(id);
         for shelf in [&queue.main, &queue.dead] {
             for (_, message) in shelf.messages.range(0) {
-                self.let_go(message.content, fx);
-                self.let_go(message.standing.overlay, fx);
+                self.contents.let_go(message.content, &mut fx.dropped);
+                self.contents.let_go(message.standing.overlay, &mut fx.dropped);
             }
         }
         for session in queue.sessions.after(None) {
-            self.let_go(session.state, fx);
+            self.contents.let_go(session.state, &mut fx.dropped);
         }
     }
 
@@ -137,13 +134,12 @@ impl Ledger {
         session: Option<&SessionId>,
         arrived: bool,
     ) {
-        let counts = self.counts(at.queue);
         let Some(queue) = self.queues.get_mut(&at.queue) else { return };
         queue.last = queue.last.max(at.sequence);
         message.session = session.map_or(0, |id| queue.sessions.lane(id));
         message.standing.state =
-            with_session_lock(queue, at.part, &message, message.standing.state);
-        if arrived && counts {
+            with_session_lock(queue.lane(at.part, &message), message.standing.state);
+        if arrived && (self.live || queue.counts_in(self.frame)) {
             queue.totals.sent += 1;
         }
         if arrived {
@@ -152,9 +148,6 @@ impl Ledger {
         let old = queue.shelf_mut(at.part).messages.insert(at.sequence.0, message);
         if self.live {
             assert!(old.is_none(), "message numbers are never reused: {at:?}");
-            self.messages += 1;
-            self.contents.hold(message.content);
-            self.contents.hold(message.standing.overlay);
             self.index(at, &message);
             if message.standing.state == State::Ready {
                 self.becomes_ready(at, &message);
@@ -165,50 +158,46 @@ impl Ledger {
     /// Ready, but visible only when this frame is durable ([`Ledger::durable`]).
     fn becomes_ready(&mut self, at: At, message: &Message) {
         self.fresh.push_back((self.frame, at));
-        if let Some(queue) = self.queues.get_mut(&at.queue) {
-            let lane = queue.lane(at.part, message);
-            if let Some(session) = queue.sessions.get_mut(lane) {
-                session.unseen.insert(at.sequence.0);
-                queue.refresh_session(lane);
-            }
+        if message.session != 0
+            && let Some(queue) = self.queues.get_mut(&at.queue)
+        {
+            queue.hide(at, message);
         }
     }
 
     fn set_standing(&mut self, at: At, standing: Standing, fx: &mut Effects) {
         let Some(queue) = self.queues.get_mut(&at.queue) else { return };
-        let Some(old) = queue.shelf(at.part).messages.get(at.sequence.0).copied() else { return };
-        let state = with_session_lock(queue, at.part, &old, standing.state);
-        let standing = Standing { state, ..standing };
-        let new = Message { standing, ..old };
-        if let Some(slot) = queue.shelf_mut(at.part).messages.get_mut(at.sequence.0) {
-            *slot = new;
-        }
+        let has_lanes = queue.has_lanes(at.part);
+        let Some(message) = queue.shelf_mut(at.part).messages.get_mut(at.sequence.0) else {
+            return;
+        };
+        let old = *message;
+        let lane = if has_lanes { old.session } else { 0 };
+        let state = with_session_lock(lane, standing.state);
+        message.standing = Standing { state, ..standing };
         if !self.live {
             return;
         }
+        let new = *message;
         if standing.overlay != old.standing.overlay {
-            let change = self
-                .contents
-                .len(standing.overlay)
-                .wrapping_sub(self.contents.len(old.standing.overlay));
-            if let Some(queue) = self.queues.get_mut(&at.queue) {
-                queue.size_bytes = queue.size_bytes.wrapping_add(change);
-            }
-            self.contents.hold(standing.overlay);
-            self.let_go(old.standing.overlay, fx);
+            queue.size_bytes += self.contents.hold(standing.overlay);
+            queue.size_bytes -= self.contents.let_go(old.standing.overlay, &mut fx.dropped);
         }
-        self.unindex_state(at, &old);
-        self.index_state(at, &new);
-        if standing.state == State::Ready && old.standing.state != State::Ready {
+        self.timers.unset(at, &old.standing.state);
+        if queue.leave(at, &old) {
+            self.stirred.insert((at.queue, at.part, lane));
+        }
+        self.timers.set(at, &new);
+        queue.enter(at, &new);
+        if state == State::Ready && old.standing.state != State::Ready {
             self.becomes_ready(at, &new);
         }
     }
 
     fn set_gone(&mut self, at: At, why: Departure, fx: &mut Effects) {
-        let counts = self.counts(at.queue);
         let Some(queue) = self.queues.get_mut(&at.queue) else { return };
         // A replayed departure counts even if the snapshot already shows the message as gone.
-        if counts {
+        if self.live || queue.counts_in(self.frame) {
             match why {
                 Departure::Completed => queue.totals.completed += 1,
                 Departure::Expired => queue.totals.expired += 1,
@@ -224,12 +213,23 @@ impl Ledger {
             self.seen -= std::mem::take(&mut queue.seen).len() as u64;
         }
         let Some(message) = queue.shelf_mut(at.part).messages.remove(at.sequence.0) else { return };
-        if self.live {
-            self.messages -= 1;
-            self.unindex(at, &message);
-            self.let_go(message.content, fx);
-            self.let_go(message.standing.overlay, fx);
+        if !self.live {
+            return;
         }
+        self.messages -= 1;
+        self.timers.unset(at, &message.standing.state);
+        self.timers.unset_expiry(at, &message);
+        let mut stirs = queue.leave(at, &message);
+        if let Some(session) = queue.sessions.get_mut(message.session) {
+            session.messages -= 1;
+            stirs |= session.unseen.remove(&at.sequence.0);
+            queue.refresh_session(message.session);
+        }
+        if stirs {
+            self.stirred.insert((at.queue, at.part, message.session));
+        }
+        queue.size_bytes -= self.contents.let_go(message.content, &mut fx.dropped);
+        queue.size_bytes -= self.contents.let_go(message.standing.overlay, &mut fx.dropped);
     }
 
     #[allow(clippy::too_many_arguments, reason = "the fields of one change")]
@@ -259,124 +259,38 @@ impl Ledger {
             return;
         }
         if let Some(until) = old_until {
-            self.boot_timers.remove(&(until, Timer::Hold(id, old_number, lane)));
+            self.timers.boot.remove(&(until, Timer::Hold(id, old_number, lane)));
         }
         if let Some(until) = until {
-            self.boot_timers.insert((until, Timer::Hold(id, number, lane)));
+            self.timers.boot.insert((until, Timer::Hold(id, number, lane)));
         }
         queue.size_bytes += self.contents.len(state);
         queue.size_bytes -= self.contents.len(old_state);
         queue.refresh_session(lane);
         if state != old_state {
             self.contents.hold(state);
-            self.let_go(old_state, fx);
+            self.contents.let_go(old_state, &mut fx.dropped);
         }
     }
 
     /// Derives what follows from a message being there.
     pub(super) fn index(&mut self, at: At, message: &Message) {
-        if let Some(queue) = self.queues.get_mut(&at.queue) {
-            queue.size_bytes +=
-                self.contents.len(message.content) + self.contents.len(message.standing.overlay);
-            if let Some(session) = queue.sessions.get_mut(message.session) {
-                session.messages += 1;
-            }
-        }
-        self.index_state(at, message);
-    }
-
-    fn unindex(&mut self, at: At, message: &Message) {
-        self.unindex_state(at, message);
-        if at.part == Part::Main && message.expires_at != WallTime::NEVER {
-            self.wall_timers.remove(&(message.expires_at, Timer::Expiry(at)));
-        }
-        if let Some(queue) = self.queues.get_mut(&at.queue) {
-            queue.size_bytes -=
-                self.contents.len(message.content) + self.contents.len(message.standing.overlay);
-            if let Some(session) = queue.sessions.get_mut(message.session) {
-                session.messages -= 1;
-                if session.unseen.remove(&at.sequence.0) {
-                    self.stirred.insert((at.queue, at.part, message.session));
-                }
-                queue.refresh_session(message.session);
-            }
-        }
-    }
-
-    fn index_state(&mut self, at: At, message: &Message) {
         let Some(queue) = self.queues.get_mut(&at.queue) else { return };
-        let lane = queue.lane(at.part, message);
-        *queue.shelf_mut(at.part).tally.of(&message.standing.state) += 1;
-        // Set again whenever the message comes back: the clock on the wall may have been put back
-        // since the timer fired for nothing.
-        let can_expire = matches!(message.standing.state, State::Ready | State::Delayed { .. });
-        if can_expire && at.part == Part::Main && message.expires_at != WallTime::NEVER {
-            self.wall_timers.insert((message.expires_at, Timer::Expiry(at)));
+        self.messages += 1;
+        queue.size_bytes += self.contents.hold(message.content);
+        queue.size_bytes += self.contents.hold(message.standing.overlay);
+        if let Some(session) = queue.sessions.get_mut(message.session) {
+            session.messages += 1;
         }
-        match message.standing.state {
-            State::Ready | State::Deferred => {}
-            State::Locked(lock) => {
-                if lock.until != BootTime::NEVER {
-                    self.boot_timers.insert((lock.until, Timer::Lock(at)));
-                }
-                if let Some(session) = queue.sessions.get_mut(lane) {
-                    session.locked.insert(at.sequence.0);
-                }
-            }
-            State::Scheduled { due } => {
-                self.wall_timers.insert((due, Timer::Due(at)));
-            }
-            State::Delayed { due } => {
-                self.wall_timers.insert((due, Timer::Due(at)));
-                if let Some(session) = queue.sessions.get_mut(lane) {
-                    session.delayed.insert(at.sequence.0);
-                    queue.refresh_session(lane);
-                }
-            }
-        }
-    }
-
-    fn unindex_state(&mut self, at: At, message: &Message) {
-        let Some(queue) = self.queues.get_mut(&at.queue) else { return };
-        let lane = queue.lane(at.part, message);
-        *queue.shelf_mut(at.part).tally.of(&message.standing.state) -= 1;
-        match message.standing.state {
-            State::Ready | State::Deferred => {}
-            State::Locked(lock) => {
-                if lock.until != BootTime::NEVER {
-                    self.boot_timers.remove(&(lock.until, Timer::Lock(at)));
-                }
-                if let Some(session) = queue.sessions.get_mut(lane) {
-                    session.locked.remove(&at.sequence.0);
-                }
-            }
-            State::Scheduled { due } => {
-                self.wall_timers.remove(&(due, Timer::Due(at)));
-            }
-            State::Delayed { due } => {
-                self.wall_timers.remove(&(due, Timer::Due(at)));
-                if let Some(session) = queue.sessions.get_mut(lane) {
-                    session.delayed.remove(&at.sequence.0);
-                    self.stirred.insert((at.queue, at.part, lane));
-                }
-            }
-        }
-    }
-
-    /// One less refers to a content; tells the engine if it was the last.
-    pub(super) fn let_go(&mut self, id: ContentId, fx: &mut Effects) {
-        if id.0 != 0 && self.contents.let_go(id) {
-            fx.dropped.push(id);
-        }
+        self.timers.set(at, message);
+        queue.enter(at, message);
     }
 }
 
 /// A message of a session is locked as long as its session is held, so its own lock has no end.
-fn with_session_lock(queue: &Queue, part: Part, message: &Message, state: State) -> State {
+fn with_session_lock(lane: LaneId, state: State) -> State {
     match state {
-        State::Locked(lock) if queue.lane(part, message) != 0 => {
-            State::Locked(Lock { until: BootTime::NEVER, ..lock })
-        }
+        State::Locked(lock) if lane != 0 => State::Locked(Lock { until: BootTime::NEVER, ..lock }),
         state => state,
     }
 }

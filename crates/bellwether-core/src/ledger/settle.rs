@@ -31,7 +31,7 @@ impl Ledger {
         settlements: &[Settlement],
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let id = self.queue_named(&from.queue)?.id;
+        let queue = self.queue_named_mut(&from.queue)?;
         check_count("settlements in one request", settlements.len())?;
         let overlays = settlements.iter().filter_map(|settlement| settlement.overlay);
         let bytes: u64 = overlays.map(|overlay| u64::from(overlay.bytes)).sum();
@@ -39,7 +39,8 @@ impl Ledger {
             let bytes_max = limits::COMMAND_BYTES_MAX;
             return Err(Refusal::TooLarge { what: "the changed properties", bytes, bytes_max });
         }
-        self.touch_queue(now, id);
+        queue.used_at = now.boot;
+        let id = queue.id;
         let mut refused = Vec::new();
         for (index, settlement) in settlements.iter().enumerate() {
             if let Err(refusal) = self.settle_one(now, id, from.part, settlement, fx) {
@@ -110,25 +111,25 @@ impl Ledger {
         part: Part,
         token: LockToken,
     ) -> Result<(At, Message), Refusal> {
-        let at = At { queue: id, part, sequence: token.sequence };
-        let message = self.message(at).copied().ok_or(Refusal::LockLost(token.sequence))?;
-        let State::Locked(lock) = message.standing.state else {
-            return Err(Refusal::LockLost(token.sequence));
+        let lost = || Err(Refusal::LockLost(token.sequence));
+        let Some(queue) = self.queues.get(&id) else { return lost() };
+        let Some(message) = queue.shelf(part).messages.get(token.sequence.0) else {
+            return lost();
         };
+        let State::Locked(lock) = message.standing.state else { return lost() };
         #[cfg(not(planted_bug = "accept_stale_settle"))]
         if !message.is_locked_by(token) || lock.until <= now.boot {
-            return Err(Refusal::LockLost(token.sequence));
+            return lost();
         }
         #[cfg(planted_bug = "accept_stale_settle")]
         let _ = (now, lock);
-        let queue = &self.queues[&id];
-        let session = queue.sessions.get(queue.lane(part, &message));
+        let session = queue.sessions.get(queue.lane(part, message));
         let session_lost =
             session.is_some_and(|session| session.hold.is_none_or(|(_, until)| until <= now.boot));
         if session_lost {
-            return Err(Refusal::LockLost(token.sequence));
+            return lost();
         }
-        Ok((at, message))
+        Ok((At { queue: id, part, sequence: token.sequence }, *message))
     }
 
     pub(super) fn add_content(&mut self, now: Now, new: NewContent, fx: &mut Effects) -> ContentId {

@@ -90,9 +90,6 @@ impl Ledger {
             }
         }
         let message = *message;
-        self.messages += 1;
-        self.contents.hold(message.content);
-        self.contents.hold(message.standing.overlay);
         self.index(at, &message);
         if message.standing.state == State::Ready {
             self.show(at);
@@ -105,12 +102,11 @@ impl Ledger {
         let lanes: Vec<LaneId> = queue.sessions.from(0).map(|(lane, _)| lane).collect();
         for lane in lanes {
             let Some(session) = queue.sessions.get_mut(lane) else { continue };
-            self.contents.hold(session.state);
+            queue.size_bytes += self.contents.hold(session.state);
             if let Some((hold, until)) = &mut session.hold {
                 *until = now.boot.plus_ms(hold.lock_ms.into());
-                self.boot_timers.insert((*until, Timer::Hold(id, session.number, lane)));
+                self.timers.boot.insert((*until, Timer::Hold(id, session.number, lane)));
             }
-            queue.size_bytes += self.contents.len(session.state);
             queue.refresh_session(lane);
         }
         if queue.settings.forward_to.is_some() {
@@ -141,13 +137,13 @@ impl Ledger {
             if let Some(gone_at) = &mut member.gone_at {
                 *gone_at = now.boot;
                 let at = now.boot.plus_ms(limits::MEMBER_MEMORY_MS);
-                self.boot_timers.insert((at, Timer::Member(slot)));
+                self.timers.boot.insert((at, Timer::Member(slot)));
             } else if member.ttl_ms == limits::LEASE_MS_INFINITE {
                 // It lived in the process that had the store open, and that one has ended.
                 self.emit(now, Change::MemberGone { slot, forgotten: false }, fx);
             } else {
                 let at = now.boot.plus_ms(member.ttl_ms);
-                self.boot_timers.insert((at, Timer::Member(slot)));
+                self.timers.boot.insert((at, Timer::Member(slot)));
             }
         }
     }

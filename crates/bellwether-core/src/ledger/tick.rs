@@ -11,20 +11,20 @@ use super::{Effects, Ledger, Timer};
 impl Ledger {
     pub(super) fn tick(&mut self, now: Now, fx: &mut Effects) {
         for _ in 0..limits::TICK_WORK_MAX {
-            let Some((at, timer)) = self.boot_timers.first().copied() else { break };
+            let Some((at, timer)) = self.timers.boot.first().copied() else { break };
             if at > now.boot {
                 break;
             }
-            self.boot_timers.pop_first();
+            self.timers.boot.remove(&(at, timer));
             self.fire(now, at, timer, fx);
             self.serve_stirred(now, fx);
         }
         for _ in 0..limits::TICK_WORK_MAX {
-            let Some((at, timer)) = self.wall_timers.first().copied() else { break };
+            let Some((at, timer)) = self.timers.wall.first().copied() else { break };
             if at > now.wall {
                 break;
             }
-            self.wall_timers.pop_first();
+            self.timers.wall.pop_first();
             self.fire(now, now.boot, timer, fx);
             self.serve_stirred(now, fx);
         }
