@@ -275,23 +275,23 @@ impl Delivery {
     }
 
     /// The work is done: the message goes.
-    pub async fn complete(self) -> Result<(), Error> {
-        self.settle(Disposition::Complete).await
+    pub fn complete(self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.settle(Disposition::Complete)
     }
 
     /// The work failed: the message comes back at once.
-    pub async fn abandon(self) -> Result<(), Error> {
-        self.settle(Disposition::Abandon { delay_ms: None }).await
+    pub fn abandon(self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.settle(Disposition::Abandon { delay_ms: None })
     }
 
     /// The work failed: the message comes back after `delay`.
-    pub async fn abandon_after(self, delay: Duration) -> Result<(), Error> {
-        self.settle(Disposition::Abandon { delay_ms: Some(ms(delay)) }).await
+    pub fn abandon_after(self, delay: Duration) -> impl Future<Output = Result<(), Error>> + Send {
+        self.settle(Disposition::Abandon { delay_ms: Some(ms(delay)) })
     }
 
     /// Nothing was done: the message comes back at once and this delivery does not count.
-    pub async fn release(self) -> Result<(), Error> {
-        self.settle(Disposition::Release).await
+    pub fn release(self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.settle(Disposition::Release)
     }
 
     /// Sets the message aside until it is asked for by its number.

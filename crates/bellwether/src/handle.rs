@@ -12,6 +12,7 @@ use bytes::Bytes;
 use crate::clock::{Clock, VirtualClock};
 use crate::elector::Election;
 use crate::engine::local::Local;
+use crate::engine::pending::Pending;
 use crate::engine::{Call, Reply};
 use crate::error::Error;
 use crate::lease::Lease;
@@ -151,21 +152,17 @@ impl Bellwether {
 
 impl Inner {
     /// Asks without a request number: in one process no answer can get lost.
-    pub(crate) async fn ask(&self, command: Command) -> Result<Reply, Error> {
-        self.ask_with(command, Vec::new()).await
+    pub(crate) fn ask(&self, command: Command) -> Pending<'_> {
+        self.ask_with(command, Vec::new())
     }
 
-    pub(crate) async fn ask_with(
-        &self,
-        command: Command,
-        contents: Vec<Bytes>,
-    ) -> Result<Reply, Error> {
-        self.engine.submit(call(self.member, command, contents)).await
+    pub(crate) fn ask_with(&self, command: Command, contents: Vec<Bytes>) -> Pending<'_> {
+        self.engine.submit(call(self.member, command, contents))
     }
 
     /// Asks for what stands even if the caller leaves before the answer.
-    pub(crate) async fn ask_for_good(&self, command: Command) -> Result<Reply, Error> {
-        self.engine.submit_for_good(call(self.member, command, Vec::new())).await
+    pub(crate) fn ask_for_good(&self, command: Command) -> Pending<'_> {
+        self.engine.submit_for_good(call(self.member, command, Vec::new()))
     }
 
     /// Asks without waiting for the answer, from where nothing can be awaited.

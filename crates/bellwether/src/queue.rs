@@ -13,6 +13,8 @@ use bellwether_core::time::WallTime;
 use bytes::Bytes;
 
 use crate::delivery::{Delivery, Received, read_views};
+use crate::engine::Reply;
+use crate::engine::pending::Pending;
 use crate::error::Error;
 use crate::handle::{Inner, unreachable_outcome};
 use crate::message::{self, Message};
@@ -52,8 +54,8 @@ impl Queue {
     /// Dropping the future before it is ready leaves open whether the message was sent.
     pub async fn send(&self, message: impl Into<Message>) -> Result<SequenceNumber, Error> {
         let (new, content) = prepare(&message.into())?;
-        let sent = self.send_prepared(vec![new], vec![content]).await?;
-        Ok(sent.iter().next().expect("one number for one message"))
+        let reply = self.send_prepared(vec![new], vec![content]).await?;
+        Ok(numbers(reply).iter().next().expect("one number for one message"))
     }
 
     /// Sends messages, all or none, and returns their numbers; zero for a duplicate that was
@@ -69,19 +71,11 @@ impl Queue {
             news.push(new);
             contents.push(content);
         }
-        Ok(self.send_prepared(news, contents).await?.iter().collect())
+        Ok(numbers(self.send_prepared(news, contents).await?).iter().collect())
     }
 
-    async fn send_prepared(
-        &self,
-        messages: Vec<NewMessage>,
-        contents: Vec<Bytes>,
-    ) -> Result<Sequences, Error> {
-        let command = Command::Send { queue: self.name().clone(), messages };
-        match self.inner.ask_with(command, contents).await?.outcome {
-            Outcome::Sent(sequences) => Ok(sequences),
-            other => unreachable_outcome(&other),
-        }
+    fn send_prepared(&self, messages: Vec<NewMessage>, contents: Vec<Bytes>) -> Pending<'_> {
+        self.inner.ask_with(Command::Send { queue: self.name().clone(), messages }, contents)
     }
 
     /// Takes back scheduled messages, all or none; returns how many.
@@ -125,7 +119,7 @@ impl Queue {
         Ok(self.deliveries(reply))
     }
 
-    pub(crate) fn deliveries(&self, reply: crate::engine::Reply) -> Vec<Delivery> {
+    pub(crate) fn deliveries(&self, reply: Reply) -> Vec<Delivery> {
         let now = self.inner.clock.now();
         let received = messages(reply);
         received.filter_map(|received| Delivery::new(self.clone(), now, received)).collect()
@@ -315,7 +309,14 @@ fn prepare(message: &Message) -> Result<(NewMessage, Bytes), Error> {
     Ok((new, content))
 }
 
-fn messages(reply: crate::engine::Reply) -> impl Iterator<Item = Received> {
+fn numbers(reply: Reply) -> Sequences {
+    match reply.outcome {
+        Outcome::Sent(sequences) => sequences,
+        other => unreachable_outcome(&other),
+    }
+}
+
+fn messages(reply: Reply) -> impl Iterator<Item = Received> {
     match reply.outcome {
         Outcome::Received(views) | Outcome::Peeked(views) => read_views(views, reply.contents),
         other => unreachable_outcome(&other),

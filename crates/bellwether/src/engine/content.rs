@@ -68,6 +68,9 @@ impl Unread {
 }
 
 fn read_all(contents: Vec<Content>) -> Vec<Result<Bytes, String>> {
+    if contents.is_empty() {
+        return Vec::new();
+    }
     let in_memory = |content| match content {
         Content::Here(bytes) => Ok(Ok(bytes)),
         Content::Lost(what) => Ok(Err(what)),
