@@ -1,5 +1,5 @@
-//! Instructions per cycle, counted by valgrind: the same on every run, whatever else the machine
-//! does. They say nothing of waiting, for the disk or for memory.
+//! Instructions per cycle, counted by valgrind: nearly the same on every run, whatever else the
+//! machine does, as long as nothing spins. They say nothing of waiting, for the disk or for memory.
 
 use std::process::Command;
 

@@ -60,7 +60,8 @@ impl Bodies {
         let bytes_max = self.bytes_max.unwrap_or(usize::MAX);
         let pushes_out = (self.misfits + 1).is_multiple_of(OLD_EVERY);
         let mut misfits = 0;
-        for (id, body) in std::mem::take(&mut self.unsealed) {
+        let mut unsealed = std::mem::take(&mut self.unsealed);
+        for (id, body) in unsealed.drain(..) {
             if self.bytes + body.len() > bytes_max {
                 misfits = 1;
                 if body.len() > bytes_max || !pushes_out {
@@ -70,6 +71,7 @@ impl Bodies {
             }
             self.keep(id, body);
         }
+        self.unsealed = unsealed;
         self.misfits += misfits;
     }
 

@@ -188,8 +188,8 @@ impl Shared {
         writer.turn(now, &self.inbox);
         let Some(shard) = writer.shard.as_mut() else { return };
         let answers: Vec<Answered<Asker>> = shard.take_free().collect();
-        // One half is written while the other is flushed.
-        self.company.store(shard.waiting().max(COMPANY_MIN), Ordering::Relaxed);
+        // The more wait for a flush, the less a turn brings that comes before it is done.
+        self.company.store((2 * shard.waiting()).max(COMPANY_MIN), Ordering::Relaxed);
         *self.lock_herald() = shard.first_waiting().and_then(Asker::ask).cloned();
         self.flusher
             .tell(Backlog { is_dirty: shard.needs_flush(), is_awaited: shard.awaits_flush() });
