@@ -110,23 +110,12 @@ pub enum Sequences {
 
 impl Sequences {
     /// The numbers, one a message.
-    pub fn iter(&self) -> Box<dyn Iterator<Item = SequenceNumber> + '_> {
-        match self {
-            Self::Run { first, count } => {
-                let first = first.0;
-                Box::new((first..first + u64::from(*count)).map(SequenceNumber))
-            }
-            Self::List(list) => Box::new(list.iter().copied()),
-        }
-    }
-}
-
-impl<'a> IntoIterator for &'a Sequences {
-    type Item = SequenceNumber;
-    type IntoIter = Box<dyn Iterator<Item = SequenceNumber> + 'a>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
+    pub fn iter(&self) -> impl Iterator<Item = SequenceNumber> + '_ {
+        let (run, list) = match self {
+            Self::Run { first, count } => (first.0..first.0 + u64::from(*count), [].as_slice()),
+            Self::List(list) => (0..0, list.as_slice()),
+        };
+        run.map(SequenceNumber).chain(list.iter().copied())
     }
 }
 

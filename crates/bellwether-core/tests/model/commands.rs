@@ -110,7 +110,7 @@ impl World {
                 }
             }
             (Command::Send { queue, .. }, Outcome::Sent(numbers)) => {
-                for number in numbers {
+                for number in numbers.iter() {
                     remember(&mut known.numbers, (queue.clone(), number));
                 }
             }

@@ -270,18 +270,19 @@ impl<R> Shard<R> {
         mut asking: Option<(Ticket, R)>,
     ) -> Option<R> {
         let mut changes = std::mem::take(&mut self.fx.changes);
-        for change in changes.drain(..) {
-            if let Change::Content { id, index, .. } = change {
+        for change in &changes {
+            if let Change::Content { id, index, .. } = *change {
                 let body = &contents[index as usize];
-                self.put_content(now, &change, body);
+                self.put_content(now, change, body);
                 self.bodies.insert(id, body.clone());
             } else if self.journal.is_some() {
                 if let Change::Opened { .. } = change {
                     self.opened_in = self.frame;
                 }
-                codec::encode_change(&change, now.boot, &mut self.payload);
+                codec::encode_change(change, now.boot, &mut self.payload);
             }
         }
+        changes.clear();
         self.fx.changes = changes;
         let mut answers = std::mem::take(&mut self.fx.answers);
         for answer in answers.drain(..) {
