@@ -17,6 +17,9 @@ pub enum Error {
     /// It is not known whether the call took effect. Ask again with the same request number.
     #[error("the outcome is unknown: {0}; ask again, or look")]
     Unknown(String),
+    /// The server could not do it; its operator must act.
+    #[error("the server failed: {0}")]
+    Failed(String),
     /// The store was closed.
     #[error("the store was closed by this process; open it again")]
     Closed,

@@ -63,6 +63,7 @@ mod presence;
 pub mod pump;
 pub mod queue;
 pub mod session;
+pub mod wire;
 
 pub use bellwether_core as core;
 pub use bellwether_core::error::{LeaseRefusal, Refusal};

@@ -1,0 +1,141 @@
+//! Calls and answers, whole.
+//!
+//! ```text
+//! call      request, contents
+//! answer    1 outcome, readings | 2 refusal | 3 text: unknown | 4 text: failed
+//! contents  how many, the length of each, all of their bytes
+//! readings  how many; of each 1 and its length, or 0 and a text: why it cannot be read;
+//!           all of their bytes
+//! ```
+//!
+//! Requests, outcomes and refusals are as [`bellwether_core::codec`] writes them.
+
+use bellwether_core::codec::{self, BadBytes, Reader, put_number, put_text};
+use bellwether_core::time::BootTime;
+use bytes::Bytes;
+
+use super::WireError;
+use crate::engine::{Call, Reply};
+use crate::error::Error;
+
+const DONE: u8 = 1;
+const REFUSED: u8 = 2;
+const UNKNOWN: u8 = 3;
+const FAILED: u8 = 4;
+
+/// Appends a call.
+pub fn put_call(call: &Call, out: &mut Vec<u8>) {
+    codec::encode_request(&call.request, out);
+    put_number(call.contents.len() as u64, out);
+    for content in &call.contents {
+        put_number(content.len() as u64, out);
+    }
+    for content in &call.contents {
+        out.extend_from_slice(content);
+    }
+}
+
+/// Reads a call. Contents are copied: they may be kept for long, and what they were read with
+/// shall not be.
+pub fn get_call(whole: &[u8]) -> Result<Call, WireError> {
+    let read = || {
+        let mut r = Reader::new(whole);
+        let request = codec::decode_request(&mut r)?;
+        let lens = (0..r.len_of_next()?).map(|_| len(&mut r)).collect::<Result<Vec<_>, _>>()?;
+        let contents = lens
+            .into_iter()
+            .map(|len| r.take(len).map(Bytes::copy_from_slice))
+            .collect::<Result<Vec<_>, _>>()?;
+        r.finish()?;
+        Ok(Call { request, contents })
+    };
+    read().map_err(WireError::of("a call"))
+}
+
+/// Appends an answer.
+pub fn put_answer(answer: &Result<Reply, Error>, out: &mut Vec<u8>) {
+    match answer {
+        Ok(Reply { outcome, contents }) => {
+            out.push(DONE);
+            codec::encode_outcome(outcome, out);
+            put_number(contents.len() as u64, out);
+            for content in contents {
+                match content {
+                    Ok(content) => {
+                        out.push(1);
+                        put_number(content.len() as u64, out);
+                    }
+                    Err(why) => {
+                        out.push(0);
+                        put_text(why, out);
+                    }
+                }
+            }
+            for content in contents.iter().flatten() {
+                out.extend_from_slice(content);
+            }
+        }
+        Err(Error::Refused(refusal)) => {
+            out.push(REFUSED);
+            codec::encode_refusal(refusal, out);
+        }
+        Err(Error::Unknown(why)) => {
+            out.push(UNKNOWN);
+            put_text(why, out);
+        }
+        Err(Error::Failed(why)) => {
+            out.push(FAILED);
+            put_text(why, out);
+        }
+        Err(other) => {
+            out.push(FAILED);
+            put_text(&other.to_string(), out);
+        }
+    }
+}
+
+/// Reads an answer. Locks in it count from `now`; contents are parts of `whole`, not copies.
+pub fn get_answer(whole: &Bytes, now: BootTime) -> Result<Result<Reply, Error>, WireError> {
+    const EXPECTED: &str = "an answer";
+    let read = || {
+        let mut r = Reader::new(whole);
+        let answer = match r.byte(EXPECTED)? {
+            DONE => {
+                let outcome = codec::decode_outcome(&mut r, now)?;
+                let count = r.len_of_next()?;
+                let lens = (0..count).map(|_| reading(&mut r)).collect::<Result<Vec<_>, _>>()?;
+                let mut contents = Vec::with_capacity(count);
+                for reading in lens {
+                    contents.push(match reading {
+                        Ok(len) => Ok(whole.slice_ref(r.take(len)?)),
+                        Err(why) => Err(why),
+                    });
+                }
+                Ok(Reply { outcome, contents })
+            }
+            REFUSED => Err(Error::Refused(codec::decode_refusal(&mut r)?)),
+            UNKNOWN => Err(Error::Unknown(r.text()?.to_owned())),
+            FAILED => Err(Error::Failed(r.text()?.to_owned())),
+            _ => return Err(BadBytes { expected: EXPECTED, offset: 0 }),
+        };
+        r.finish()?;
+        Ok(answer)
+    };
+    read().map_err(WireError::of(EXPECTED))
+}
+
+/// A length whose bytes come later.
+fn len(r: &mut Reader<'_>) -> Result<usize, BadBytes> {
+    let offset = r.position();
+    usize::try_from(r.number()?).map_err(|_| BadBytes { expected: "a length", offset })
+}
+
+fn reading(r: &mut Reader<'_>) -> Result<Result<usize, String>, BadBytes> {
+    const EXPECTED: &str = "a content or why there is none";
+    let offset = r.position();
+    match r.byte(EXPECTED)? {
+        1 => len(r).map(Ok),
+        0 => Ok(Err(r.text()?.to_owned())),
+        _ => Err(BadBytes { expected: EXPECTED, offset }),
+    }
+}

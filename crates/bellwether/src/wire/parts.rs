@@ -1,0 +1,74 @@
+//! Parts: what is too long for one frame.
+//!
+//! ```text
+//! body of AskPart, Ask, AnswerPart, Answer:   number of the ask, then a piece of the whole
+//! ```
+//!
+//! Pieces of one ask come in order; frames of others may stand between them. The last piece is in
+//! a frame of the kind without `Part`.
+
+use std::collections::HashMap;
+
+use bellwether_core::codec::{Reader, put_number};
+use bytes::{Buf as _, Bytes, BytesMut};
+
+use super::frame::put_frame;
+use super::{FRAME_BYTES_MAX, Frame, Kind, WireError};
+
+/// A number takes at most ten bytes, a kind one.
+const PIECE_BYTES_MAX: usize = FRAME_BYTES_MAX as usize - 11;
+
+/// Appends a whole ask or answer, in as many frames as it takes.
+pub fn put_parts(kind: Kind, ask: u64, whole: &[u8], out: &mut Vec<u8>) {
+    let part = if kind == Kind::Ask { Kind::AskPart } else { Kind::AnswerPart };
+    let mut rest = whole;
+    while rest.len() > PIECE_BYTES_MAX {
+        let (piece, after) = rest.split_at(PIECE_BYTES_MAX);
+        put_piece(part, ask, piece, out);
+        rest = after;
+    }
+    put_piece(kind, ask, rest, out);
+}
+
+fn put_piece(kind: Kind, ask: u64, piece: &[u8], out: &mut Vec<u8>) {
+    put_frame(kind, out, |out| {
+        put_number(ask, out);
+        out.extend_from_slice(piece);
+    });
+}
+
+/// Puts asks or answers together again.
+#[derive(Debug)]
+pub struct Parts {
+    unfinished: HashMap<u64, BytesMut>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl Parts {
+    /// Holds at most so many bytes of what is not whole yet.
+    pub fn new(bytes_max: usize) -> Self {
+        Self { unfinished: HashMap::new(), bytes: 0, bytes_max }
+    }
+
+    /// Takes a frame of an ask or answer; its number and the whole of it, once it is whole.
+    pub fn take(&mut self, frame: Frame) -> Result<Option<(u64, Bytes)>, WireError> {
+        let Frame { kind, mut body } = frame;
+        let mut reader = Reader::new(&body);
+        let ask = reader.number().map_err(WireError::of("a part"))?;
+        let head = reader.position();
+        body.advance(head);
+        if matches!(kind, Kind::AskPart | Kind::AnswerPart) {
+            self.bytes += body.len();
+            if self.bytes > self.bytes_max {
+                return Err(WireError::Parts { max: self.bytes_max });
+            }
+            self.unfinished.entry(ask).or_default().extend_from_slice(&body);
+            return Ok(None);
+        }
+        let Some(mut whole) = self.unfinished.remove(&ask) else { return Ok(Some((ask, body))) };
+        self.bytes -= whole.len();
+        whole.extend_from_slice(&body);
+        Ok(Some((ask, whole.freeze())))
+    }
+}
