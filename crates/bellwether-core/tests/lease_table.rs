@@ -37,7 +37,7 @@ const ACTIONS: &str = "
 | ask to step down  | NP          | Leased(A)   | Breaking(A) | NP          | NP          |
 ";
 
-/// All refusals are 412. `wiped`: the write forgets the old id, the lease is Available. A foreign id on a leased object is 412 too (§6-2).
+/// All refusals are 412. `wiped`: the write forgets the old id, the lease is Available. A foreign id on a leased object is 412 too.
 const USES: &str = "
 | use               | Available   | Leased(A)   | Breaking(A) | Broken(A)   | Expired(A)  |
 | write A           | NotPresent  | ok          | ok          | NotPresent  | NotPresent  |

@@ -194,7 +194,7 @@ impl Late {
             return;
         }
         let place = self.world.place();
-        assert!(seen.ready_in <= self.durable, "§6.2 {place}: {at:?} is not durable");
+        assert!(seen.ready_in <= self.durable, "{place}: {at:?} is shown and is not durable");
         if !self.is_in_session(at) {
             return;
         }

@@ -167,7 +167,7 @@ pub async fn a_foreign_id_changes_nothing(fixture: &Fixture) {
     assert_eq!(caller.describe(LEASE).await.id, Some(LeaseId(3)));
 }
 
-/// §1.5: what is refused on a lease that nobody holds.
+/// What is refused on a lease that nobody holds.
 pub async fn nothing_can_be_done_to_a_free_lease(fixture: &Fixture) {
     let caller = caller(fixture);
     let describe = Command::DescribeLease { lease: lease_name(LEASE) };

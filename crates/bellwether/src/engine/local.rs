@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!   callers ──► inbox ──► whoever holds the writer: Shard::apply … Shard::seal
-//!                              ▲                ▲                    │
-//!                              │ time, upkeep   │ answers            ▼
-//!                           keeper ◄── jobs     └────────────── flusher
+//!      ▲                                 ▲                           │
+//!      │ one is woken, and answers all   │ time, upkeep              ▼
+//!      └──────────────────────────────── │ ─────────────────────── flusher
+//!                                     keeper ◄── jobs
 //! ```
 //!
 //! `shared.rs` says who writes and when. The keeper does what nobody asks for, the flusher makes
