@@ -64,8 +64,11 @@ impl Ask {
 
     /// Wakes whoever waits, to look around. False if nobody does.
     pub(crate) fn nudge(&self) -> bool {
-        let Progress::Waiting(Some(waker)) = &*self.lock() else { return false };
-        waker.wake_by_ref();
+        let waker = match &*self.lock() {
+            Progress::Waiting(Some(waker)) => waker.clone(),
+            _ => return false,
+        };
+        wake(waker);
         true
     }
 
@@ -158,7 +161,7 @@ impl Asker {
         }
         let was = std::mem::replace(&mut *progress, Progress::Answered(answer));
         drop(progress);
-        wake(was);
+        wake_if_waiting(was);
         None
     }
 }
@@ -170,13 +173,19 @@ impl Drop for Asker {
         if matches!(*progress, Progress::Waiting(_)) {
             let was = std::mem::replace(&mut *progress, Progress::Lost);
             drop(progress);
-            wake(was);
+            wake_if_waiting(was);
         }
     }
 }
 
-fn wake(was: Progress) {
+fn wake_if_waiting(was: Progress) {
     if let Progress::Waiting(Some(waker)) = was {
-        waker.wake();
+        wake(waker);
     }
+}
+
+/// A waker is its executor's code: it may poll or drop the task on the spot, so no lock is held
+/// here, and if it panics that is its task's misfortune, not the store's.
+fn wake(waker: Waker) {
+    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake()));
 }

@@ -93,13 +93,16 @@ impl Drop for Pending<'_> {
         if self.step == Step::Done {
             return;
         }
-        if let Some(answer) = self.ask.leave() {
-            if let Some(call) = self.ask.undo(&answer) {
-                self.shared.tell(call);
+        match self.ask.leave() {
+            Some(answer) => {
+                if let Some(call) = self.ask.undo(&answer) {
+                    self.shared.tell(call);
+                }
             }
-        } else {
-            self.shared.inbox.push_withdraw(self.ticket);
-            self.shared.work();
+            None => self.shared.withdraw(self.ticket),
+        }
+        if self.step == Step::Promised {
+            self.shared.keep_promise();
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::journal::Flush;
 
 /// How long what nobody waits for may stay unflushed: deliveries, of which a power cut may lose
 /// the last ones. Whoever received is about to settle, and then one flush does for both. Also how
-/// long a promised turn may be late.
+/// long a promised turn may be late while nothing is flushed.
 const LAZY: Duration = Duration::from_millis(2);
 
 /// It flushes, or is about to look.
@@ -70,7 +70,8 @@ impl FlusherBell {
         if self.rest.load(Ordering::SeqCst) >= depth {
             // Only with the lock: between its last look and its sleep the flusher hears nothing.
             let _state = self.lock();
-            if self.rest.swap(AWAKE, Ordering::SeqCst) >= depth {
+            if self.rest.load(Ordering::SeqCst) >= depth {
+                self.rest.store(AWAKE, Ordering::SeqCst);
                 self.bell.notify_one();
             }
         }

@@ -16,7 +16,8 @@ use crate::engine::ask::Asker;
 use crate::engine::shard::Shard;
 use crate::error::Error;
 
-/// An idle store is marked after this long.
+/// An idle store is marked after this long. Also how long a promised turn may be late while the
+/// flusher is over a long flush.
 const MARK_AFTER_MS: u64 = 50;
 /// How often a full disk is tried again.
 const FULL_RETRY_MS: u64 = 100;

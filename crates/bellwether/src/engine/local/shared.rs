@@ -12,13 +12,15 @@
 //!
 //! Nothing stays in the inbox: whoever held the lock looks again after its turn, and whoever finds
 //! it held has left its call before. A promise counts only while the flusher is awake, because a
-//! task may never be polled again: the flusher takes the turn itself when it is late.
+//! task may never be polled again: when it is late the flusher takes the turn itself, or the keeper
+//! if the flusher is over a long flush.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
+use bellwether_core::name::Ticket;
 use bellwether_core::time::Now;
 
 use super::flusher::{Backlog, FlusherBell};
@@ -32,7 +34,7 @@ use crate::journal::{Flush, JournalFault};
 
 /// Turns that a caller takes for others before it hands on to the keeper.
 const TURNS_MAX: usize = 4;
-/// So many calls in the inbox are worth a turn, however few there were before.
+/// So many messages in the inbox are worth a turn, however few there were before.
 const COMPANY_MIN: usize = 16;
 
 /// See the module.
@@ -93,6 +95,9 @@ impl Shared {
     /// Does what was asked, unless somebody is at it.
     pub(crate) fn work(&self) {
         for _ in 0..TURNS_MAX {
+            // Whoever found the lock held has left its call before, and whoever held it looks
+            // after it let go: one of the two sees what the other did.
+            fence(Ordering::SeqCst);
             if !self.is_work_left() {
                 return;
             }
@@ -183,7 +188,8 @@ impl Shared {
     /// and hands out the answers.
     pub(super) fn turn(&self, mut writer: MutexGuard<'_, Writer>) {
         let now = self.clock.now();
-        self.is_more_durable.store(false, Ordering::SeqCst);
+        // Taken, not stored: then what the flusher did before it said so is seen.
+        self.is_more_durable.swap(false, Ordering::SeqCst);
         self.is_promised.store(false, Ordering::SeqCst);
         writer.turn(now, &self.inbox);
         let Some(shard) = writer.shard.as_mut() else { return };
@@ -213,6 +219,12 @@ impl Shared {
     /// Hands in a call whose answer nobody waits for.
     pub(crate) fn tell(&self, call: Call) {
         self.leave(call);
+        self.work();
+    }
+
+    /// Nobody waits for this answer any more.
+    pub(crate) fn withdraw(&self, ticket: Ticket) {
+        self.inbox.push_withdraw(ticket);
         self.work();
     }
 

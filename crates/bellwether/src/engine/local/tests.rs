@@ -1,8 +1,9 @@
 //! What only threads can get wrong. Everything else is tested without them.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::task::Poll;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use bellwether_core::error::Refusal;
@@ -137,6 +138,60 @@ async fn whoever_relies_on_a_promise_that_is_not_kept_is_answered() {
         let answer = tokio::time::timeout(FOR_EVER / 2, queue.send("a tea")).await;
         answer.expect("an answer").unwrap();
         queue.purge(None).await.unwrap();
+    }
+    bw.close().await;
+}
+
+/// A task of an executor that is not ours.
+struct Strange {
+    task: Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,
+    when_woken: fn(&Arc<Strange>),
+}
+
+impl Strange {
+    /// Unless it is being polled.
+    fn poll(self: &Arc<Self>) {
+        let Ok(mut task) = self.task.try_lock() else { return };
+        let waker = Waker::from(Arc::clone(self));
+        if task
+            .as_mut()
+            .is_some_and(|t| t.as_mut().poll(&mut Context::from_waker(&waker)).is_ready())
+        {
+            *task = None;
+        }
+    }
+
+    /// Unless it is being polled.
+    fn drop_task(self: &Arc<Self>) {
+        let task = self.task.try_lock().ok().and_then(|mut task| task.take());
+        drop(task);
+    }
+}
+
+impl Wake for Strange {
+    fn wake(self: Arc<Self>) {
+        (self.when_woken)(&self);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_a_waker_does_the_others_are_answered() {
+    let bw = open(&SimDisk::new()).await;
+    let queue = bw.create_queue("orders", QueueSettings::default()).await.unwrap();
+    let panic: fn(&Arc<Strange>) = |strange| {
+        assert!(strange.task.try_lock().is_err(), "not while it is polled: a part of the test");
+    };
+    for when_woken in [Strange::poll, Strange::drop_task, panic] {
+        for _ in 0..20 {
+            let sender = queue.clone();
+            let task = Box::pin(async move { drop(sender.send("a coffee").await) });
+            let strange = Arc::new(Strange { task: Mutex::new(Some(task)), when_woken });
+            // It promises a turn, takes it, and waits for the flush.
+            strange.poll();
+            strange.poll();
+            let answer = tokio::time::timeout(FOR_EVER / 2, queue.send("a tea")).await;
+            answer.expect("an answer").unwrap();
+        }
     }
     bw.close().await;
 }
