@@ -35,7 +35,7 @@ use crate::journal::{Flush, JournalFault};
 /// Turns that a caller takes for others before it hands on to the keeper.
 const TURNS_MAX: usize = 4;
 /// So many messages in the inbox are worth a turn, however few there were before.
-const COMPANY_MIN: usize = 16;
+const COMPANY_MIN: usize = 32;
 
 /// See the module.
 #[derive(Debug)]
