@@ -120,7 +120,7 @@ impl Queue {
     }
 
     pub(crate) fn deliveries(&self, reply: Reply) -> Vec<Delivery> {
-        let now = self.inner.clock.now();
+        let now = self.inner.clock.boot();
         let received = messages(reply);
         received.filter_map(|received| Delivery::new(self.clone(), now, received)).collect()
     }
@@ -267,7 +267,7 @@ impl Receive {
     pub async fn one(self) -> Result<Option<Delivery>, Error> {
         let receive = self.max(1);
         let reply = receive.queue.inner.ask(receive.command()).await?;
-        let now = receive.queue.inner.clock.now();
+        let now = receive.queue.inner.clock.boot();
         Ok(messages(reply).next().and_then(|received| Delivery::new(receive.queue, now, received)))
     }
 
