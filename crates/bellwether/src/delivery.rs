@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bellwether_core::command::{Command, Disposition, NewContent, Settlement};
+use bellwether_core::few::Few;
 use bellwether_core::message::{MessageView, Reason, State};
 use bellwether_core::name::{LockToken, QueueName, SequenceNumber};
 use bellwether_core::outcome::Outcome;
@@ -42,7 +43,7 @@ struct Parts {
 /// Puts views and the contents that travelled beside them together again.
 pub(crate) fn read_views(
     views: Vec<MessageView>,
-    contents: Vec<Result<Bytes, String>>,
+    contents: Few<Result<Bytes, String>>,
 ) -> impl Iterator<Item = Received> {
     let mut contents = contents.into_iter();
     views.into_iter().map(move |view| {
@@ -246,8 +247,8 @@ impl Delivery {
         let content = overlay.encode();
         let overlay = Some(NewContent { index: 0, bytes: content.len() as u32 });
         let disposition = Disposition::DeadLetter;
-        let settlements = vec![Settlement { token, disposition, overlay }];
-        self.queue.inner.tell_with(Command::Settle { from, settlements }, vec![content]);
+        let settlements = Few::One(Settlement { token, disposition, overlay });
+        self.queue.inner.tell_with(Command::Settle { from, settlements }, Few::One(content));
     }
 
     /// The message and what the store says of it.
@@ -327,14 +328,10 @@ impl Delivery {
 
     pub(crate) async fn settle(mut self, disposition: Disposition) -> Result<(), Error> {
         self.if_dropped = None;
-        let mut contents = Vec::new();
-        let overlay = self.changes.as_ref().map(|changes| {
-            let content = changes.encode();
-            let bytes = content.len() as u32;
-            contents.push(content);
-            NewContent { index: 0, bytes }
-        });
-        let settlements = vec![Settlement { token: self.token, disposition, overlay }];
+        let contents: Few<Bytes> = self.changes.iter().map(|changes| changes.encode()).collect();
+        let overlay =
+            contents.first().map(|content| NewContent { index: 0, bytes: content.len() as u32 });
+        let settlements = Few::One(Settlement { token: self.token, disposition, overlay });
         let from = self.queue.path.clone();
         let reply =
             self.queue.inner.ask_with(Command::Settle { from, settlements }, contents).await?;
@@ -387,7 +384,8 @@ impl Delivery {
 impl Drop for Delivery {
     fn drop(&mut self) {
         if let Some(disposition) = self.if_dropped {
-            let settlements = vec![Settlement { token: self.token, disposition, overlay: None }];
+            let settlements =
+                Few::One(Settlement { token: self.token, disposition, overlay: None });
             let from = self.queue.path.clone();
             self.queue.inner.tell(Command::Settle { from, settlements });
         }

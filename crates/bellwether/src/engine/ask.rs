@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bellwether_core::command::{Command, Disposition, ReceiveMode, Request, Settlement};
+use bellwether_core::few::Few;
 use bellwether_core::message::MessageView;
 use bellwether_core::name::RequestNumber;
 use bellwether_core::outcome::Outcome;
@@ -121,13 +122,13 @@ impl Ask {
         };
         let (number, answered_below) = (RequestNumber(0), RequestNumber(0));
         let request = Request { member: *member, number, answered_below, command };
-        Some(Call { request, contents: Vec::new() })
+        Some(Call { request, contents: Few::default() })
     }
 }
 
-fn released(views: &[MessageView]) -> Option<Vec<Settlement>> {
+fn released(views: &[MessageView]) -> Option<Few<Settlement>> {
     let tokens = views.iter().filter_map(MessageView::token);
-    let settlements: Vec<_> = tokens
+    let settlements: Few<_> = tokens
         .map(|token| Settlement { token, disposition: Disposition::Release, overlay: None })
         .collect();
     (!settlements.is_empty()).then_some(settlements)

@@ -27,6 +27,7 @@ use bellwether_core::codec;
 use bellwether_core::command::{Command, NewContent, Request, Settlement};
 use bellwether_core::content::{ContentId, Place};
 use bellwether_core::error::Refusal;
+use bellwether_core::few::Few;
 use bellwether_core::ledger::{Effects, Ledger};
 use bellwether_core::limits;
 use bellwether_core::message::MessageView;
@@ -340,7 +341,7 @@ impl<R> Shard<R> {
         }
     }
 
-    fn contents_of(&mut self, outcome: &Outcome) -> Vec<Content> {
+    fn contents_of(&mut self, outcome: &Outcome) -> Few<Content> {
         let journal = self.journal.as_deref();
         match outcome {
             Outcome::Received(views) | Outcome::Peeked(views) => {
@@ -348,9 +349,9 @@ impl<R> Shard<R> {
                 wanted.map(|(id, place)| self.bodies.get(id, place, journal)).collect()
             }
             Outcome::SessionState(id, place) if id.0 != 0 => {
-                vec![self.bodies.get(*id, *place, journal)]
+                Few::One(self.bodies.get(*id, *place, journal))
             }
-            _ => Vec::new(),
+            _ => Few::default(),
         }
     }
 
