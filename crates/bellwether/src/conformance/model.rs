@@ -86,7 +86,7 @@ impl<'a> World<'a> {
         let join = Command::Join { id: own.id, metadata: own.metadata, ttl_ms };
         let call = Call { request: nobodys(join), contents: Few::default() };
         world.rules.apply(fixture.now(), Ticket(1), &call, 0);
-        assert_eq!(world.rules.take_free().count(), 1);
+        assert_eq!(world.rules.take_free().len(), 1);
         world.last_ticket = 1;
         for id in [101, 102] {
             let join = join_command(MemberId(id), std::time::Duration::from_secs(10_000_000));
@@ -171,7 +171,7 @@ impl<'a> World<'a> {
     async fn compare(&mut self) {
         let wanted = self.rules.take_free();
         let wanted: Vec<(u64, Answer)> =
-            wanted.map(|(asker, answer)| (asker, answer.map(Unread::read))).collect();
+            wanted.into_iter().map(|(asker, answer)| (asker, answer.map(Unread::read))).collect();
         for (ticket, wanted) in wanted {
             let Some((waiting, request)) = self.asked.remove(&ticket) else { continue };
             let what = format!("{}: {:?}", self.place(), request.command);

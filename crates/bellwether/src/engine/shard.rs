@@ -431,9 +431,8 @@ impl<R> Shard<R> {
             return;
         }
         let shown = std::mem::replace(&mut self.flushed, frame.0);
-        while self.at_flush.front().is_some_and(|(waits_for, _)| *waits_for <= frame.0) {
-            self.free.extend(self.at_flush.pop_front().map(|(_, answered)| answered));
-        }
+        let durable = self.at_flush.partition_point(|(waits_for, _)| *waits_for <= frame.0);
+        self.free.extend(self.at_flush.drain(..durable).map(|(_, answered)| answered));
         // One by one: what a frame made ready and is handed out at once fits into a frame again,
         // what all frames of a long flush made ready may not.
         for frame in shown + 1..=frame.0 {
@@ -463,9 +462,10 @@ impl<R> Shard<R> {
         self.broken = Some(fault);
     }
 
-    /// Answers that may leave now.
-    pub fn take_free(&mut self) -> std::vec::Drain<'_, Answered<R>> {
-        self.free.drain(..)
+    /// Answers that may leave now: the list itself, because many answers are dear to move.
+    pub fn take_free(&mut self) -> Vec<Answered<R>> {
+        let room_for_as_many = Vec::with_capacity(self.free.len());
+        std::mem::replace(&mut self.free, room_for_as_many)
     }
 
     /// Whether an answer, or a message that was sent, waits for a flush that can be made. What
