@@ -73,15 +73,14 @@ impl Ask {
     /// Takes the answer; `None` if there will never be one.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
         let mut progress = self.lock();
+        if let Progress::Waiting(waker) = &mut *progress {
+            // Clones nothing if it is the same.
+            waker.get_or_insert_with(|| cx.waker().clone()).clone_from(cx.waker());
+            return Poll::Pending;
+        }
         match std::mem::replace(&mut *progress, Progress::Over) {
             Progress::Answered(answer) => Poll::Ready(Some(answer)),
-            Progress::Lost | Progress::Over => Poll::Ready(None),
-            Progress::Waiting(waker) => {
-                let waker = waker.filter(|waker| waker.will_wake(cx.waker()));
-                let waker = waker.unwrap_or_else(|| cx.waker().clone());
-                *progress = Progress::Waiting(Some(waker));
-                Poll::Pending
-            }
+            _ => Poll::Ready(None),
         }
     }
 
@@ -153,13 +152,14 @@ impl Asker {
     pub(crate) fn answer(mut self, answer: Answer) -> Option<Call> {
         let ask = self.0.take()?;
         let mut progress = ask.lock();
-        if !matches!(*progress, Progress::Waiting(_)) {
+        let Progress::Waiting(waker) = &mut *progress else {
             drop(progress);
             return ask.undo(&answer);
-        }
-        let was = std::mem::replace(&mut *progress, Progress::Answered(answer));
+        };
+        let waker = waker.take();
+        *progress = Progress::Answered(answer);
         drop(progress);
-        wake(was);
+        wake(waker);
         None
     }
 }
@@ -168,16 +168,17 @@ impl Drop for Asker {
     fn drop(&mut self) {
         let Some(ask) = self.0.take() else { return };
         let mut progress = ask.lock();
-        if matches!(*progress, Progress::Waiting(_)) {
-            let was = std::mem::replace(&mut *progress, Progress::Lost);
+        if let Progress::Waiting(waker) = &mut *progress {
+            let waker = waker.take();
+            *progress = Progress::Lost;
             drop(progress);
-            wake(was);
+            wake(waker);
         }
     }
 }
 
-fn wake(was: Progress) {
-    if let Progress::Waiting(Some(waker)) = was {
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
         waker.wake();
     }
 }

@@ -464,8 +464,9 @@ impl<R> Shard<R> {
 
     /// Answers that may leave now: the list itself, because many answers are dear to move.
     pub fn take_free(&mut self) -> Vec<Answered<R>> {
-        let room_for_as_many = Vec::with_capacity(self.free.len());
-        std::mem::replace(&mut self.free, room_for_as_many)
+        // For as many once more, and those who wait: a list that grows is moved as well.
+        let room = Vec::with_capacity(self.free.len() + self.at_flush.len());
+        std::mem::replace(&mut self.free, room)
     }
 
     /// Whether an answer, or a message that was sent, waits for a flush that can be made. What
