@@ -2,6 +2,7 @@
 //!
 //! Bytes travel beside the command, as a list of contents; the command only knows their lengths.
 
+use crate::few::Few;
 use crate::message::NewMessage;
 use crate::name::{
     LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName, QueuePath, RequestNumber,
@@ -72,7 +73,7 @@ pub enum Command {
         /// Where to.
         queue: QueueName,
         /// What; the content of message i is content i.
-        messages: Vec<NewMessage>,
+        messages: Few<NewMessage>,
     },
     /// Takes back scheduled messages, all or none.
     Cancel {
@@ -110,7 +111,7 @@ pub enum Command {
         /// Where.
         from: QueuePath,
         /// Which, and how.
-        settlements: Vec<Settlement>,
+        settlements: Few<Settlement>,
     },
     /// Starts locks anew.
     RenewLocks {

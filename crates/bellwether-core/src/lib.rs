@@ -41,6 +41,7 @@ pub mod content;
 mod contents;
 mod deadlines;
 pub mod error;
+pub mod few;
 mod fixed;
 pub mod flow;
 pub mod lease;

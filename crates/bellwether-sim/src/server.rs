@@ -286,8 +286,7 @@ impl Server {
 
     fn speak(&mut self, bus: &mut Bus) {
         let Some(shard) = &mut self.shard else { return };
-        let answers: Vec<_> = shard.take_free().collect();
-        for answered in answers {
+        for answered in shard.take_free() {
             self.say(bus, answered);
         }
     }

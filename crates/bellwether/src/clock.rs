@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bellwether_core::time::{BootTime, Now, WallTime};
+use rustix::time::ClockId;
 use tokio::sync::watch;
 
 /// Where time comes from.
@@ -30,11 +31,19 @@ impl Clock {
         }
     }
 
+    /// Reads the boot clock alone.
+    pub(crate) fn boot(&self) -> BootTime {
+        match self {
+            Self::System => system_boot(),
+            Self::Virtual(clock) => clock.now().boot,
+        }
+    }
+
     /// Waits until the boot clock shows `until`.
     pub(crate) async fn sleep_until(&self, until: BootTime) {
         match self {
             Self::System => loop {
-                let ms = self.now().boot.ms_until(until);
+                let ms = self.boot().ms_until(until);
                 if ms == 0 {
                     return;
                 }
@@ -54,16 +63,21 @@ impl Clock {
 }
 
 fn system_now() -> Now {
-    let ms = |id| {
-        let time = rustix::time::clock_gettime(id);
-        time.tv_sec.cast_unsigned() * 1000 + time.tv_nsec.cast_unsigned() / 1_000_000
-    };
+    Now { wall: WallTime(system_ms(ClockId::Realtime)), boot: system_boot() }
+}
+
+fn system_boot() -> BootTime {
     #[cfg(target_os = "linux")]
-    let boot = rustix::time::ClockId::Boottime;
+    let boot = ClockId::Boottime;
     // Elsewhere the monotonic clock is the nearest there is.
     #[cfg(not(target_os = "linux"))]
-    let boot = rustix::time::ClockId::Monotonic;
-    Now { wall: WallTime(ms(rustix::time::ClockId::Realtime)), boot: BootTime(ms(boot)) }
+    let boot = ClockId::Monotonic;
+    BootTime(system_ms(boot))
+}
+
+fn system_ms(id: ClockId) -> u64 {
+    let time = rustix::time::clock_gettime(id);
+    time.tv_sec.cast_unsigned() * 1000 + time.tv_nsec.cast_unsigned() / 1_000_000
 }
 
 /// A clock that stands still until it is moved.

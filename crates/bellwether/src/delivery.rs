@@ -6,10 +6,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bellwether_core::command::{Command, Disposition, NewContent, Settlement};
+use bellwether_core::few::Few;
 use bellwether_core::message::{MessageView, Reason, State};
 use bellwether_core::name::{LockToken, QueueName, SequenceNumber};
 use bellwether_core::outcome::Outcome;
-use bellwether_core::time::{BootTime, Now, WallTime};
+use bellwether_core::time::{BootTime, WallTime};
 use bytes::Bytes;
 
 use crate::error::Error;
@@ -42,26 +43,38 @@ struct Parts {
 /// Puts views and the contents that travelled beside them together again.
 pub(crate) fn read_views(
     views: Vec<MessageView>,
-    contents: Vec<Result<Bytes, String>>,
+    contents: Few<Result<Bytes, String>>,
 ) -> impl Iterator<Item = Received> {
     let mut contents = contents.into_iter();
     views.into_iter().map(move |view| {
-        let mut next = || contents.next().unwrap_or_else(|| Err("its content is missing".into()));
-        let (mut message, mut unreadable) = match next().map(message::decode) {
-            Ok(Ok(message)) => (message, None),
-            Ok(Err(bad)) => (Message::default(), Some(format!("its content is unreadable: {bad}"))),
-            Err(what) => (Message::default(), Some(what)),
-        };
-        let mut overlay = None;
-        if view.message.standing.overlay.0 != 0 {
+        let mut parts =
+            Box::new(Parts { message: Message::default(), unreadable: None, view, overlay: None });
+        parts.read(|| contents.next().unwrap_or_else(|| Err("its content is missing".into())));
+        Received(parts)
+    })
+}
+
+impl Parts {
+    /// Fills the message in from its contents, one after the other, and from the record.
+    fn read(&mut self, mut next: impl FnMut() -> Result<Bytes, String>) {
+        let Self { message, unreadable, view, overlay } = self;
+        match next().map(|content| message::decode_into(message, content)) {
+            Ok(Ok(())) => {}
+            Ok(Err(bad)) => {
+                *message = Message::default();
+                *unreadable = Some(format!("its content is unreadable: {bad}"));
+            }
+            Err(what) => *unreadable = Some(what),
+        }
+        let record = &view.message;
+        if record.standing.overlay.0 != 0 {
             match next().map(|content| Overlay::decode(&content)) {
-                Ok(Ok(found)) => overlay = Some(Box::new(found)),
-                Ok(Err(bad)) => unreadable = Some(format!("its changes are unreadable: {bad}")),
-                Err(what) => unreadable = Some(what),
+                Ok(Ok(found)) => *overlay = Some(Box::new(found)),
+                Ok(Err(bad)) => *unreadable = Some(format!("its changes are unreadable: {bad}")),
+                Err(what) => *unreadable = Some(what),
             }
         }
         // What the content leaves to the record.
-        let record = &view.message;
         if let Some(session) = &view.session {
             message.session = Some(session.as_str().to_owned());
         }
@@ -72,11 +85,10 @@ pub(crate) fn read_views(
         if let State::Scheduled { due } = record.standing.state {
             message.scheduled_at = Some(due);
         }
-        if let Some(overlay) = &overlay {
+        if let Some(overlay) = overlay {
             message.apply(overlay);
         }
-        Received(Box::new(Parts { message, unreadable, view, overlay }))
-    })
+    }
 }
 
 impl Received {
@@ -176,7 +188,8 @@ pub struct Delivery {
     token: LockToken,
     locked_until: BootTime,
     lock_ms: u32,
-    changes: Overlay,
+    /// What its receiver changed; boxed, because few do.
+    changes: Option<Box<Overlay>>,
     /// How it ends if nobody ends it; nothing is sent for one that was settled or kept.
     if_dropped: Option<Disposition>,
 }
@@ -192,7 +205,7 @@ impl Deref for Delivery {
 impl Delivery {
     /// `None` for a message that cannot be read: it is tried again later, or set aside where its
     /// bytes are kept.
-    pub(crate) fn new(queue: Queue, now: Now, received: Received) -> Option<Self> {
+    pub(crate) fn new(queue: Queue, now: BootTime, received: Received) -> Option<Self> {
         let token = received.0.view.token()?;
         let State::Locked(lock) = received.0.view.message.standing.state else { return None };
         let unreadable = received.0.unreadable.clone();
@@ -200,10 +213,10 @@ impl Delivery {
             queue,
             token,
             // The lock began before its answer reached us; it is at most this long.
-            locked_until: now.boot.plus_ms(lock.lock_ms.into()),
+            locked_until: now.plus_ms(lock.lock_ms.into()),
             lock_ms: lock.lock_ms,
             received,
-            changes: Overlay::default(),
+            changes: None,
             if_dropped: Some(Disposition::Abandon { delay_ms: None }),
         };
         let Some(what) = unreadable else { return Some(delivery) };
@@ -234,8 +247,8 @@ impl Delivery {
         let content = overlay.encode();
         let overlay = Some(NewContent { index: 0, bytes: content.len() as u32 });
         let disposition = Disposition::DeadLetter;
-        let settlements = vec![Settlement { token, disposition, overlay }];
-        self.queue.inner.tell_with(Command::Settle { from, settlements }, vec![content]);
+        let settlements = Few::One(Settlement { token, disposition, overlay });
+        self.queue.inner.tell_with(Command::Settle { from, settlements }, Few::One(content));
     }
 
     /// The message and what the store says of it.
@@ -271,7 +284,7 @@ impl Delivery {
     /// Changes a property of the message; takes effect when it is abandoned, deferred or
     /// dead-lettered.
     pub fn set_property(&mut self, key: impl Into<String>, value: impl Into<Value>) {
-        self.changes.properties.insert(key.into(), Some(value.into()));
+        self.changes.get_or_insert_default().properties.insert(key.into(), Some(value.into()));
     }
 
     /// The work is done: the message goes.
@@ -307,21 +320,18 @@ impl Delivery {
         reason: impl Into<String>,
         description: impl Into<String>,
     ) -> Result<(), Error> {
-        self.changes.reason = Some(reason.into());
-        self.changes.description = Some(description.into());
+        let changes = self.changes.get_or_insert_default();
+        changes.reason = Some(reason.into());
+        changes.description = Some(description.into());
         self.settle(Disposition::DeadLetter).await
     }
 
     pub(crate) async fn settle(mut self, disposition: Disposition) -> Result<(), Error> {
         self.if_dropped = None;
-        let mut contents = Vec::new();
-        let overlay = (!self.changes.is_empty()).then(|| {
-            let content = self.changes.encode();
-            let bytes = content.len() as u32;
-            contents.push(content);
-            NewContent { index: 0, bytes }
-        });
-        let settlements = vec![Settlement { token: self.token, disposition, overlay }];
+        let contents: Few<Bytes> = self.changes.iter().map(|changes| changes.encode()).collect();
+        let overlay =
+            contents.first().map(|content| NewContent { index: 0, bytes: content.len() as u32 });
+        let settlements = Few::One(Settlement { token: self.token, disposition, overlay });
         let from = self.queue.path.clone();
         let reply =
             self.queue.inner.ask_with(Command::Settle { from, settlements }, contents).await?;
@@ -336,7 +346,7 @@ impl Delivery {
 
     /// Starts the lock anew.
     pub async fn renew(&mut self) -> Result<(), Error> {
-        let asked_at = self.queue.inner.clock.now().boot;
+        let asked_at = self.queue.inner.clock.boot();
         let tokens = vec![self.token];
         let command = Command::RenewLocks { from: self.queue.path.clone(), tokens, lock_ms: None };
         match self.queue.inner.ask(command).await?.outcome {
@@ -361,7 +371,7 @@ impl Delivery {
     /// What its receiver changed, for whoever settles it by its token.
     pub(crate) fn into_changes(mut self) -> Overlay {
         self.if_dropped = None;
-        std::mem::take(&mut self.changes)
+        self.changes.take().map_or_else(Overlay::default, |changes| *changes)
     }
 
     /// Lets go of the handle and keeps the lock: whoever has the token may settle.
@@ -374,7 +384,8 @@ impl Delivery {
 impl Drop for Delivery {
     fn drop(&mut self) {
         if let Some(disposition) = self.if_dropped {
-            let settlements = vec![Settlement { token: self.token, disposition, overlay: None }];
+            let settlements =
+                Few::One(Settlement { token: self.token, disposition, overlay: None });
             let from = self.queue.path.clone();
             self.queue.inner.tell(Command::Settle { from, settlements });
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bellwether_core::command::{Command, Request};
+use bellwether_core::few::Few;
 use bellwether_core::limits;
 use bellwether_core::name::{LeaseName, MemberId, MemberSlot, QueueName, RequestNumber};
 use bellwether_core::outcome::{MemberInfo, Outcome, QueueInfo};
@@ -74,7 +75,7 @@ impl Bellwether {
             // This process is the store: as long as the store is open, the member is here.
             ttl_ms: limits::LEASE_MS_INFINITE,
         };
-        let reply = engine.submit(call(MemberSlot(0), command, Vec::new())).await?;
+        let reply = engine.submit(call(MemberSlot(0), command, Few::default())).await?;
         let Outcome::Joined(member) = reply.outcome else { unreachable_outcome(&reply.outcome) };
         let (presence, unreadable) = Default::default();
         let inner = Inner { engine, clock, member, member_id, presence, unreadable };
@@ -135,7 +136,7 @@ impl Bellwether {
 
     /// Sends one request as it is and returns the answer as it is: for doors, tests and tools.
     pub async fn call(&self, request: Request, contents: Vec<Bytes>) -> Result<Reply, Error> {
-        self.inner.engine.submit(Call { request, contents }).await
+        self.inner.engine.submit(Call { request, contents: contents.into() }).await
     }
 
     /// The slot this member has in the ledger, for [`Bellwether::call`].
@@ -153,29 +154,29 @@ impl Bellwether {
 impl Inner {
     /// Asks without a request number: in one process no answer can get lost.
     pub(crate) fn ask(&self, command: Command) -> Pending<'_> {
-        self.ask_with(command, Vec::new())
+        self.ask_with(command, Few::default())
     }
 
-    pub(crate) fn ask_with(&self, command: Command, contents: Vec<Bytes>) -> Pending<'_> {
+    pub(crate) fn ask_with(&self, command: Command, contents: Few<Bytes>) -> Pending<'_> {
         self.engine.submit(call(self.member, command, contents))
     }
 
     /// Asks for what stands even if the caller leaves before the answer.
     pub(crate) fn ask_for_good(&self, command: Command) -> Pending<'_> {
-        self.engine.submit_for_good(call(self.member, command, Vec::new()))
+        self.engine.submit_for_good(call(self.member, command, Few::default()))
     }
 
     /// Asks without waiting for the answer, from where nothing can be awaited.
     pub(crate) fn tell(&self, command: Command) {
-        self.tell_with(command, Vec::new());
+        self.tell_with(command, Few::default());
     }
 
-    pub(crate) fn tell_with(&self, command: Command, contents: Vec<Bytes>) {
+    pub(crate) fn tell_with(&self, command: Command, contents: Few<Bytes>) {
         self.engine.tell(call(self.member, command, contents));
     }
 }
 
-fn call(member: MemberSlot, command: Command, contents: Vec<Bytes>) -> Call {
+fn call(member: MemberSlot, command: Command, contents: Few<Bytes>) -> Call {
     let (number, answered_below) = (RequestNumber(0), RequestNumber(0));
     Call { request: Request { member, number, answered_below, command }, contents }
 }

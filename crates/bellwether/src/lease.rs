@@ -182,7 +182,7 @@ impl Lease {
 
     /// Whether the grant may be acted on at this moment.
     pub fn is_trusted(&self, grant: &Grant) -> bool {
-        self.inner.clock.now().boot < grant.trusted_until
+        self.inner.clock.boot() < grant.trusted_until
     }
 
     /// The answer to what is asked here, by the first poll, and not before.
@@ -192,7 +192,7 @@ impl Lease {
         earns_trust: bool,
         asked: impl Future<Output = Result<Reply, Error>>,
     ) -> Result<Grant, Error> {
-        let sent_at = self.inner.clock.now().boot;
+        let sent_at = self.inner.clock.boot();
         let (term, ttl_ms) = match asked.await?.outcome {
             Outcome::Granted { term, ttl_ms } => (term, ttl_ms),
             other => unreachable_outcome(&other),

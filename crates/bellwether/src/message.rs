@@ -34,6 +34,7 @@ mod tests;
 mod value;
 
 pub use bellwether_core::codec::BadBytes;
+pub(crate) use content::decode_into;
 pub use content::{decode, encode};
 pub use overlay::Overlay;
 pub(crate) use overlay::merge_overlays;

@@ -148,7 +148,7 @@ impl Drop for Beating {
 /// Sends heartbeats for as long as somebody asks.
 async fn beat(mut beating: Beating) {
     let inner = Arc::clone(&beating.inner);
-    while let Some(round) = inner.presence.begin(inner.clock.now().boot) {
+    while let Some(round) = inner.presence.begin(inner.clock.boot()) {
         let deadline = round.asks.iter().map(|ask| ask.deadline).min();
         let answer = tokio::select! {
             answer = heartbeat(&inner, &round.set) => Some(answer),

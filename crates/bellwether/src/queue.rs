@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::command::{Command, Receive as ReceiveCommand, ReceiveMode};
+use bellwether_core::few::Few;
 use bellwether_core::limits;
 use bellwether_core::message::NewMessage;
 use bellwether_core::name::{Part, QueueName, QueuePath, SequenceNumber, SessionId, SessionToken};
@@ -54,7 +55,7 @@ impl Queue {
     /// Dropping the future before it is ready leaves open whether the message was sent.
     pub async fn send(&self, message: impl Into<Message>) -> Result<SequenceNumber, Error> {
         let (new, content) = prepare(&message.into())?;
-        let reply = self.send_prepared(vec![new], vec![content]).await?;
+        let reply = self.send_prepared(Few::One(new), Few::One(content)).await?;
         Ok(numbers(reply).iter().next().expect("one number for one message"))
     }
 
@@ -71,10 +72,10 @@ impl Queue {
             news.push(new);
             contents.push(content);
         }
-        Ok(numbers(self.send_prepared(news, contents).await?).iter().collect())
+        Ok(numbers(self.send_prepared(news.into(), contents.into()).await?).iter().collect())
     }
 
-    fn send_prepared(&self, messages: Vec<NewMessage>, contents: Vec<Bytes>) -> Pending<'_> {
+    fn send_prepared(&self, messages: Few<NewMessage>, contents: Few<Bytes>) -> Pending<'_> {
         self.inner.ask_with(Command::Send { queue: self.name().clone(), messages }, contents)
     }
 
@@ -120,7 +121,7 @@ impl Queue {
     }
 
     pub(crate) fn deliveries(&self, reply: Reply) -> Vec<Delivery> {
-        let now = self.inner.clock.now();
+        let now = self.inner.clock.boot();
         let received = messages(reply);
         received.filter_map(|received| Delivery::new(self.clone(), now, received)).collect()
     }
@@ -267,7 +268,7 @@ impl Receive {
     pub async fn one(self) -> Result<Option<Delivery>, Error> {
         let receive = self.max(1);
         let reply = receive.queue.inner.ask(receive.command()).await?;
-        let now = receive.queue.inner.clock.now();
+        let now = receive.queue.inner.clock.boot();
         Ok(messages(reply).next().and_then(|received| Delivery::new(receive.queue, now, received)))
     }
 

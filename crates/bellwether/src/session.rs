@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bellwether_core::command::{Command, NewContent, ReceiveMode};
+use bellwether_core::few::Few;
 use bellwether_core::name::{SequenceNumber, SessionId, SessionToken};
 use bellwether_core::outcome::{Outcome, SessionHold};
 use bytes::Bytes;
@@ -129,7 +130,7 @@ impl Session {
     /// Leaves a state for later; `None` clears it.
     pub async fn set_state(&self, state: Option<Bytes>) -> Result<(), Error> {
         let (queue, token) = (self.queue.name().clone(), self.hold.token.clone());
-        let contents: Vec<Bytes> = state.into_iter().collect();
+        let contents: Few<Bytes> = state.into_iter().collect();
         let state = contents.first().map(|content| NewContent {
             index: 0,
             bytes: u32::try_from(content.len()).unwrap_or(u32::MAX),

@@ -1,6 +1,7 @@
 //! The building blocks: what everything else is put together from.
 
 use super::{BadBytes, Reader};
+use crate::few::Few;
 
 /// A value with one form in bytes.
 pub(super) trait Wire: Sized {
@@ -132,12 +133,16 @@ impl<T: Wire> Wire for Box<T> {
     }
 }
 
+fn put_list<T: Wire>(list: &[T], out: &mut Vec<u8>) {
+    put_number(list.len() as u64, out);
+    for value in list {
+        value.put(out);
+    }
+}
+
 impl<T: Wire> Wire for Vec<T> {
     fn put(&self, out: &mut Vec<u8>) {
-        put_number(self.len() as u64, out);
-        for value in self {
-            value.put(out);
-        }
+        put_list(self, out);
     }
 
     fn get(r: &mut Reader<'_>) -> Result<Self, BadBytes> {
@@ -150,6 +155,16 @@ impl<T: Wire> Wire for Vec<T> {
             list.push(T::get(r)?);
         }
         Ok(list)
+    }
+}
+
+impl<T: Wire> Wire for Few<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_list(self, out);
+    }
+
+    fn get(r: &mut Reader<'_>) -> Result<Self, BadBytes> {
+        Vec::get(r).map(Self::from)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use bellwether_core::content::{ContentId, Place};
 use bellwether_core::error::Refusal;
+use bellwether_core::few::Few;
 use bellwether_core::message::{Standing, State};
 use bellwether_core::name::{
     DeliveryNumber, Incarnation, LeaseId, LeaseName, MemberId, MemberSlot, QueueId, QueueName,
@@ -146,6 +147,12 @@ impl<T: Random> Random for Box<T> {
 impl<T: Random> Random for Vec<T> {
     fn variant(_: usize, rng: &mut Rng) -> Self {
         (0..rng.below(4)).map(|_| T::random(rng)).collect()
+    }
+}
+
+impl<T: Random> Random for Few<T> {
+    fn variant(nth: usize, rng: &mut Rng) -> Self {
+        Vec::variant(nth, rng).into_iter().collect()
     }
 }
 

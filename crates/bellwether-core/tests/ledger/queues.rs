@@ -121,7 +121,7 @@ fn at_the_memory_limit_senders_are_told_to_come_again() {
     let mut store = Store::with_queue(settings());
     let mut count = 0;
     let busy = loop {
-        let send = Command::Send { queue: queue("q"), messages: vec![message(); 10_000] };
+        let send = Command::Send { queue: queue("q"), messages: vec![message(); 10_000].into() };
         match store.ask(1, send) {
             Ok(_) => count += 10_000,
             Err(refusal) => break refusal,

@@ -12,7 +12,7 @@ use super::store::{Store, acquire, main, message, queue, receive, settings, toke
 #[test]
 fn d3_a_send_made_again_sends_once() {
     let mut store = Store::with_queue(settings());
-    let send = || Command::Send { queue: queue("q"), messages: vec![message(), message()] };
+    let send = || Command::Send { queue: queue("q"), messages: vec![message(), message()].into() };
     let first = store.ask_numbered(1, 5, send());
     assert_eq!(store.ask_numbered(1, 5, send()), first);
     store.restart();
@@ -28,7 +28,7 @@ fn d6_a_settle_made_again_succeeds_and_another_settle_of_it_does_not() {
     let token = token(&store.receive_one(main("q")));
     let settle = |disposition| Command::Settle {
         from: main("q"),
-        settlements: vec![Settlement { token, disposition, overlay: None }],
+        settlements: vec![Settlement { token, disposition, overlay: None }].into(),
     };
     let done = Ok(Outcome::Settled { refused: Vec::new() });
     assert_eq!(store.ask_numbered(1, 5, settle(Disposition::Complete)), done);

@@ -19,7 +19,7 @@ fn one_bad_message_and_none_is_stored() {
     let mut store = Store::with_queue(small);
     let large = NewMessage { content_bytes: 21, ..message() };
     let messages = vec![message(), large, message()];
-    let sent = store.ask(1, Command::Send { queue: queue("q"), messages });
+    let sent = store.ask(1, Command::Send { queue: queue("q"), messages: messages.into() });
     assert!(matches!(sent, Err(Refusal::TooLarge { bytes: 21, bytes_max: 20, .. })));
     assert_eq!(store.info("q").totals.sent, 0);
     assert_eq!(store.send("q", vec![message(), message()]), [1, 2]);
@@ -28,7 +28,7 @@ fn one_bad_message_and_none_is_stored() {
 #[test]
 fn a_session_queue_refuses_messages_without_session() {
     let mut store = Store::with_queue(session_settings());
-    let sent = store.ask(1, Command::Send { queue: queue("q"), messages: vec![message()] });
+    let sent = store.ask(1, Command::Send { queue: queue("q"), messages: vec![message()].into() });
     assert_eq!(sent, Err(Refusal::SessionRequired(queue("q"))));
 }
 
@@ -39,7 +39,7 @@ fn a_full_queue_refuses_its_sender_and_dead_letters_count() {
     let first = store.receive_one(main("q"));
     store.settle(main("q"), token(&first), Disposition::DeadLetter).unwrap();
     let full = Err(Refusal::QueueFull { queue: queue("q"), size_bytes_max: 25 });
-    let send = Command::Send { queue: queue("q"), messages: vec![message()] };
+    let send = Command::Send { queue: queue("q"), messages: vec![message()].into() };
     assert_eq!(store.ask(1, send.clone()), full);
     let first = store.receive_one(dead("q"));
     store.settle(dead("q"), token(&first), Disposition::Complete).unwrap();
@@ -51,7 +51,7 @@ fn d10_on_a_full_disk_senders_are_refused_and_settling_goes_on() {
     let mut store = Store::with_queue(settings());
     store.send_one("q");
     store.ledger.set_disk_full(true);
-    let send = Command::Send { queue: queue("q"), messages: vec![message()] };
+    let send = Command::Send { queue: queue("q"), messages: vec![message()].into() };
     assert_eq!(store.ask(1, send.clone()), Err(Refusal::DiskFull));
     let view = store.receive_one(main("q"));
     store.settle(main("q"), token(&view), Disposition::Complete).unwrap();
@@ -176,7 +176,7 @@ fn a_status_refuses_what_it_forbids_and_messages_stay() {
     let off = QueueSettings { status: bellwether_core::settings::Status::Disabled, ..settings() };
     let mut store = Store::with_queue(off);
     let refused = |operation| Err(Refusal::QueueDisabled { queue: queue("q"), operation });
-    let send = Command::Send { queue: queue("q"), messages: vec![message()] };
+    let send = Command::Send { queue: queue("q"), messages: vec![message()].into() };
     assert_eq!(store.ask(1, send), refused(Operation::Send));
     let receive = Command::Receive(receive(main("q"), 1));
     assert_eq!(store.ask(1, receive), refused(Operation::Receive));
@@ -187,7 +187,7 @@ fn a_status_refuses_what_it_forbids_and_messages_stay() {
 fn d1_a_message_is_ready_when_its_send_is_flushed() {
     let mut store = Store::with_queue(settings());
     store.flushes = false;
-    let send = Command::Send { queue: queue("q"), messages: vec![message()] };
+    let send = Command::Send { queue: queue("q"), messages: vec![message()].into() };
     let ticket = store.begin(1, 0, send);
     assert_eq!(store.barrier(ticket), Barrier::Durable);
     assert!(store.receive(1, receive(main("q"), 1)).is_empty());
@@ -199,7 +199,7 @@ fn d1_a_message_is_ready_when_its_send_is_flushed() {
 fn a_relaxed_queue_answers_before_the_flush() {
     let relaxed = QueueSettings { durability: Durability::Relaxed, ..settings() };
     let mut store = Store::with_queue(relaxed);
-    let send = Command::Send { queue: queue("q"), messages: vec![message()] };
+    let send = Command::Send { queue: queue("q"), messages: vec![message()].into() };
     let ticket = store.begin(1, 0, send);
     assert_eq!(store.barrier(ticket), Barrier::Appended);
 }

@@ -11,6 +11,7 @@ use bellwether_core::command::{
 };
 use bellwether_core::content::Place;
 use bellwether_core::error::Refusal;
+use bellwether_core::few::Few;
 use bellwether_core::ledger::{Effects, Ledger};
 use bellwether_core::message::{MessageView, NewMessage};
 use bellwether_core::name::{
@@ -259,7 +260,7 @@ impl Store {
 
     /// Sends, and tells the numbers; zero for a dropped duplicate.
     pub fn send(&mut self, name: &str, messages: Vec<NewMessage>) -> Vec<u64> {
-        match self.ask(1, Command::Send { queue: queue(name), messages }) {
+        match self.ask(1, Command::Send { queue: queue(name), messages: messages.into() }) {
             Ok(Outcome::Sent(numbers)) => numbers.iter().map(|number| number.0).collect(),
             other => panic!("{other:?}"),
         }
@@ -294,7 +295,7 @@ impl Store {
         disposition: Disposition,
         overlay: Option<NewContent>,
     ) -> Answer {
-        let settlements = vec![Settlement { token, disposition, overlay }];
+        let settlements = Few::One(Settlement { token, disposition, overlay });
         match self.ask(1, Command::Settle { from, settlements })? {
             Outcome::Settled { refused } => match refused.into_iter().next() {
                 None => Ok(Outcome::Done),

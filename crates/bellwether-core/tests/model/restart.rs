@@ -201,7 +201,7 @@ impl World {
         for (from, token, lock_ms) in self.naive.all_locks() {
             let settlement =
                 Settlement { token, disposition: Disposition::Complete, overlay: None };
-            held.push((lock_ms, Command::Settle { from, settlements: vec![settlement] }));
+            held.push((lock_ms, Command::Settle { from, settlements: vec![settlement].into() }));
         }
         held.sort_by_key(|(lock_ms, _)| *lock_ms);
         for (lock_ms, command) in held {

@@ -4,6 +4,7 @@
 use bellwether_core::command::{
     Command, Disposition, NewContent, Receive, ReceiveMode, Settlement,
 };
+use bellwether_core::few::Few;
 use bellwether_core::message::MessageView;
 use bellwether_core::name::{Part, QueuePath};
 use bellwether_core::outcome::Outcome;
@@ -125,7 +126,7 @@ impl Clerk {
             let overlay = (disposition != Disposition::Complete)
                 .then_some(NewContent { index: 0, bytes: note.len() as u32 });
             let contents = overlay.map(|_| note).into_iter().collect();
-            let settlements = vec![Settlement { token, disposition, overlay }];
+            let settlements = Few::One(Settlement { token, disposition, overlay });
             let command = Command::Settle { from: from.clone(), settlements };
             shell.ask(bus, Who::Nobody, command, contents, PATIENCE);
         }

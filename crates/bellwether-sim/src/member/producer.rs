@@ -94,7 +94,7 @@ impl Producer {
         }
         self.is_scheduled = due.is_some();
         self.tries = 0;
-        let command = Command::Send { queue: queue_name(self.queue), messages };
+        let command = Command::Send { queue: queue_name(self.queue), messages: messages.into() };
         self.ask(shell, bus, command, contents);
     }
 

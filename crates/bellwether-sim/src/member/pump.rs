@@ -7,6 +7,7 @@ use bellwether_core::command::{
     Command, Disposition, NewContent, Receive, ReceiveMode, Settlement,
 };
 use bellwether_core::error::Refusal;
+use bellwether_core::few::Few;
 use bellwether_core::flow::{
     Action, Arrival, Event as FlowEvent, Flow, FlowConfig, Retry, Source, Verdict, Why,
 };
@@ -184,7 +185,7 @@ impl Pump {
         let overlay = contents.first().map(|o| NewContent { index: 0, bytes: o.len() as u32 });
         let command = Command::Settle {
             from: self.from.clone(),
-            settlements: vec![Settlement { token, disposition, overlay }],
+            settlements: Few::One(Settlement { token, disposition, overlay }),
         };
         let who = Who::Settle { pump: self.index, token };
         let tag = shell.ask(bus, who, command, contents, patience);
@@ -297,7 +298,7 @@ impl Pump {
             };
             let command = Command::Settle {
                 from: self.from.clone(),
-                settlements: vec![Settlement { token, disposition, overlay: None }],
+                settlements: Few::One(Settlement { token, disposition, overlay: None }),
             };
             let patience = Patience { resend_ms: 500, give_up_ms: 1_500 };
             shell.ask(bus, Who::Nobody, command, Vec::new(), patience);
@@ -344,7 +345,7 @@ impl Pump {
             };
             Command::Settle {
                 from,
-                settlements: vec![Settlement { token, disposition, overlay: None }],
+                settlements: Few::One(Settlement { token, disposition, overlay: None }),
             }
         };
         let patience = Patience { resend_ms: 5_000, give_up_ms: 1_000 };

@@ -173,7 +173,7 @@ impl Shell {
             answered_below: RequestNumber(answered_below),
             command,
         };
-        let call = Call { request, contents };
+        let call = Call { request, contents: contents.into() };
         let (member, process) = (self.member, self.process);
         let packet = Rc::new(Packet { member, process, tag, call });
         bus.send_request(&packet);

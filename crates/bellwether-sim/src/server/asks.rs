@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use bellwether::engine::Call;
 use bellwether_core::command::{Command, Request};
+use bellwether_core::few::Few;
 use bellwether_core::message::NewMessage;
 use bellwether_core::name::{MemberSlot, Part, QueuePath, RequestNumber, SequenceNumber, Ticket};
 
@@ -20,15 +21,15 @@ impl Server {
         let body = Bodies { usual_bytes: bus.plan.body_bytes }.of(id);
         let sessions = bus.plan.queues[usize::from(queue)].settings.sessions;
         let session = sessions.then_some(0);
-        let messages = vec![NewMessage {
+        let messages = Few::One(NewMessage {
             content_bytes: body.len() as u32,
             session: session.map(session_name),
             ..NewMessage::default()
-        }];
+        });
         let command = Command::Send { queue: queue_name(queue), messages };
         let (number, answered_below) = (RequestNumber(id), RequestNumber(0));
         let request = Request { member: MemberSlot(0), number, answered_below, command };
-        let call = Call { request, contents: vec![body] };
+        let call = Call { request, contents: Few::One(body) };
         bus.probes.insert(id, (queue, session));
         self.receive(bus, Rc::new(Packet { member: 0, process: 0, tag: 0, call }));
     }
@@ -76,7 +77,7 @@ impl Server {
         self.last_ticket += 1;
         let asked =
             Asked { asker, applied_ms: bus.now_ms(), as_of: bus.history.len(), stood: Vec::new() };
-        let call = Call { request, contents: Vec::new() };
+        let call = Call { request, contents: Few::default() };
         shard.apply(now, Ticket(self.last_ticket), &call, asked);
     }
 }

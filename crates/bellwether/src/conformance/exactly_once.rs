@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bellwether_core::command::{Command, Disposition, Request, Settlement};
 use bellwether_core::error::{LeaseRefusal, Refusal};
+use bellwether_core::few::Few;
 use bellwether_core::message::{MessageView, NewMessage};
 use bellwether_core::name::{LeaseId, LockToken, RequestNumber, SessionId};
 use bellwether_core::outcome::Outcome;
@@ -25,12 +26,12 @@ pub(super) fn send_command(queue: &Queue, message: &Message) -> (Command, Vec<By
         session: message.session.as_deref().map(|id| SessionId::new(id).unwrap()),
         ..NewMessage::default()
     };
-    (Command::Send { queue: queue.name().clone(), messages: vec![new] }, vec![content])
+    (Command::Send { queue: queue.name().clone(), messages: Few::One(new) }, vec![content])
 }
 
 /// A settlement as it travels.
 pub(super) fn settle_command(queue: &Queue, token: LockToken, how: Disposition) -> Command {
-    let settlements = vec![Settlement { token, disposition: how, overlay: None }];
+    let settlements = Few::One(Settlement { token, disposition: how, overlay: None });
     Command::Settle { from: path_of(queue), settlements }
 }
 

@@ -2,6 +2,7 @@
 
 use bellwether_core::command::{Command, Disposition, NewContent, Settlement};
 use bellwether_core::error::Refusal;
+use bellwether_core::few::Few;
 use bellwether_core::limits;
 use bellwether_core::message::NewMessage;
 use bellwether_core::name::MemberId;
@@ -164,7 +165,7 @@ pub async fn contents_must_travel_along(fixture: &Fixture) {
     let caller = Caller::of(&fixture.bellwether());
     let send = |content_bytes| Command::Send {
         queue: queue.name().clone(),
-        messages: vec![NewMessage { content_bytes, ..NewMessage::default() }],
+        messages: Few::One(NewMessage { content_bytes, ..NewMessage::default() }),
     };
     let three = Bytes::from_static(b"abc");
     for (bytes, contents) in [(3, vec![]), (2, vec![three.clone()]), (4, vec![three.clone()])] {
@@ -174,7 +175,7 @@ pub async fn contents_must_travel_along(fixture: &Fixture) {
     queue.send("one").await.unwrap();
     let token = next(&queue).await.keep();
     let overlay = Some(NewContent { index: 7, bytes: 3 });
-    let settlements = vec![Settlement { token, disposition: Disposition::Defer, overlay }];
+    let settlements = Few::One(Settlement { token, disposition: Disposition::Defer, overlay });
     let settle = Command::Settle { from: path_of(&queue), settlements };
     let refused = refusal(caller.ask_as(0, settle, vec![three]).await);
     assert!(matches!(refused, Refusal::InvalidValue { .. }), "{refused:?}");

@@ -14,6 +14,7 @@ use bellwether_core::chance::Chance;
 use bellwether_core::command::{Command, Request};
 use bellwether_core::content::Place;
 use bellwether_core::error::Refusal;
+use bellwether_core::few::Few;
 use bellwether_core::name::{MemberId, MemberSlot, RequestNumber, Ticket};
 use bellwether_core::outcome::Outcome;
 use bytes::Bytes;
@@ -83,9 +84,9 @@ impl<'a> World<'a> {
         let own = fixture.bellwether().members().await.unwrap().remove(0);
         let ttl_ms = bellwether_core::limits::LEASE_MS_INFINITE;
         let join = Command::Join { id: own.id, metadata: own.metadata, ttl_ms };
-        let call = Call { request: nobodys(join), contents: Vec::new() };
+        let call = Call { request: nobodys(join), contents: Few::default() };
         world.rules.apply(fixture.now(), Ticket(1), &call, 0);
-        assert_eq!(world.rules.take_free().count(), 1);
+        assert_eq!(world.rules.take_free().len(), 1);
         world.last_ticket = 1;
         for id in [101, 102] {
             let join = join_command(MemberId(id), std::time::Duration::from_secs(10_000_000));
@@ -139,7 +140,7 @@ impl<'a> World<'a> {
         let mut waiting: Waiting = Box::pin(async move { bellwether.call(asked, along).await });
         // The first poll hands the call in: the engine gets the calls in this order.
         let early = poll(&mut waiting);
-        let call = Call { request: request.clone(), contents };
+        let call = Call { request: request.clone(), contents: contents.into() };
         self.rules.apply(self.fixture.now(), Ticket(ticket), &call, ticket);
         if let Some(answer) = early {
             waiting = Box::pin(std::future::ready(answer));
@@ -170,7 +171,7 @@ impl<'a> World<'a> {
     async fn compare(&mut self) {
         let wanted = self.rules.take_free();
         let wanted: Vec<(u64, Answer)> =
-            wanted.map(|(asker, answer)| (asker, answer.map(Unread::read))).collect();
+            wanted.into_iter().map(|(asker, answer)| (asker, answer.map(Unread::read))).collect();
         for (ticket, wanted) in wanted {
             let Some((waiting, request)) = self.asked.remove(&ticket) else { continue };
             let what = format!("{}: {:?}", self.place(), request.command);
@@ -220,5 +221,5 @@ fn plain(answer: Answer) -> Result<(Outcome, Vec<Result<Bytes, String>>), Refusa
         Outcome::SessionState(_, place) => *place = Place::default(),
         _ => {}
     }
-    Ok((outcome, contents))
+    Ok((outcome, contents.into()))
 }

@@ -6,6 +6,7 @@ use bellwether_core::command::{
     Acquire, Command, Disposition, HeldSet, LeaseKind, ReceiveMode, Request, Settlement,
 };
 use bellwether_core::error::{LeaseRefusal, Refusal};
+use bellwether_core::few::Few;
 use bellwether_core::member::digest;
 use bellwether_core::name::{
     LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueuePath, RequestNumber, Term,
@@ -95,7 +96,7 @@ pub(super) async fn settle(
     token: LockToken,
     disposition: Disposition,
 ) -> Result<(), Refusal> {
-    let settlements = vec![Settlement { token, disposition, overlay: None }];
+    let settlements = Few::One(Settlement { token, disposition, overlay: None });
     let command = Command::Settle { from: path_of(queue), settlements };
     let caller = Caller::of(&Bellwether { inner: queue.inner.clone() });
     match caller.ask(command).await.unwrap() {

@@ -90,7 +90,7 @@ impl Leadership {
     /// the work is being stopped in order it still succeeds, so that the work can clean up.
     pub fn ensure(&self) -> Result<Fence, Deposed> {
         let trusted_until = BootTime(self.shared.trusted_until.load(Ordering::SeqCst));
-        if self.shared.clock.now().boot < trusted_until {
+        if self.shared.clock.boot() < trusted_until {
             return Ok(self.shared.fence.clone());
         }
         let reason = self.shared.ended.get().copied().unwrap_or(LossReason::TrustOver);

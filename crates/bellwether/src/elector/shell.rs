@@ -150,7 +150,7 @@ impl Shell {
     pub(super) async fn run(mut self) -> Result<(), Error> {
         let mut event = Event::Start;
         loop {
-            let actions = self.candidacy.step(self.inner.clock.now().boot, event);
+            let actions = self.candidacy.step(self.inner.clock.boot(), event);
             if let Some(tenure) = &self.tenure {
                 let until = self.candidacy.trusted_until().unwrap_or_default();
                 tenure.leadership.trust(until);

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bellwether_core::command::{Command, Disposition, ReceiveMode, Request, Settlement};
+use bellwether_core::few::Few;
 use bellwether_core::message::MessageView;
 use bellwether_core::name::RequestNumber;
 use bellwether_core::outcome::Outcome;
@@ -68,22 +69,21 @@ impl Ask {
             Progress::Waiting(Some(waker)) => waker.clone(),
             _ => return false,
         };
-        wake(waker);
+        wake(Some(waker));
         true
     }
 
     /// Takes the answer; `None` if there will never be one.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
         let mut progress = self.lock();
+        if let Progress::Waiting(waker) = &mut *progress {
+            // Clones nothing if it is the same.
+            waker.get_or_insert_with(|| cx.waker().clone()).clone_from(cx.waker());
+            return Poll::Pending;
+        }
         match std::mem::replace(&mut *progress, Progress::Over) {
             Progress::Answered(answer) => Poll::Ready(Some(answer)),
-            Progress::Lost | Progress::Over => Poll::Ready(None),
-            Progress::Waiting(waker) => {
-                let waker = waker.filter(|waker| waker.will_wake(cx.waker()));
-                let waker = waker.unwrap_or_else(|| cx.waker().clone());
-                *progress = Progress::Waiting(Some(waker));
-                Poll::Pending
-            }
+            _ => Poll::Ready(None),
         }
     }
 
@@ -124,13 +124,13 @@ impl Ask {
         };
         let (number, answered_below) = (RequestNumber(0), RequestNumber(0));
         let request = Request { member: *member, number, answered_below, command };
-        Some(Call { request, contents: Vec::new() })
+        Some(Call { request, contents: Few::default() })
     }
 }
 
-fn released(views: &[MessageView]) -> Option<Vec<Settlement>> {
+fn released(views: &[MessageView]) -> Option<Few<Settlement>> {
     let tokens = views.iter().filter_map(MessageView::token);
-    let settlements: Vec<_> = tokens
+    let settlements: Few<_> = tokens
         .map(|token| Settlement { token, disposition: Disposition::Release, overlay: None })
         .collect();
     (!settlements.is_empty()).then_some(settlements)
@@ -155,13 +155,14 @@ impl Asker {
     pub(crate) fn answer(mut self, answer: Answer) -> Option<Call> {
         let ask = self.0.take()?;
         let mut progress = ask.lock();
-        if !matches!(*progress, Progress::Waiting(_)) {
+        let Progress::Waiting(waker) = &mut *progress else {
             drop(progress);
             return ask.undo(&answer);
-        }
-        let was = std::mem::replace(&mut *progress, Progress::Answered(answer));
+        };
+        let waker = waker.take();
+        *progress = Progress::Answered(answer);
         drop(progress);
-        wake_if_waiting(was);
+        wake(waker);
         None
     }
 }
@@ -170,22 +171,19 @@ impl Drop for Asker {
     fn drop(&mut self) {
         let Some(ask) = self.0.take() else { return };
         let mut progress = ask.lock();
-        if matches!(*progress, Progress::Waiting(_)) {
-            let was = std::mem::replace(&mut *progress, Progress::Lost);
+        if let Progress::Waiting(waker) = &mut *progress {
+            let waker = waker.take();
+            *progress = Progress::Lost;
             drop(progress);
-            wake_if_waiting(was);
+            wake(waker);
         }
-    }
-}
-
-fn wake_if_waiting(was: Progress) {
-    if let Progress::Waiting(Some(waker)) = was {
-        wake(waker);
     }
 }
 
 /// A waker is its executor's code: it may poll or drop the task on the spot, so no lock is held
 /// here, and if it panics that is its task's misfortune, not the store's.
-fn wake(waker: Waker) {
-    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake()));
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake()));
+    }
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use bellwether_core::content::Place;
+use bellwether_core::few::Few;
 use bellwether_core::outcome::Outcome;
 use bytes::Bytes;
 
@@ -47,7 +48,16 @@ impl std::fmt::Debug for Content {
 impl Content {
     /// Reads it, if it must be read.
     pub fn read(self) -> Result<Bytes, String> {
-        read_all(vec![self]).pop().expect("one content for one")
+        match self {
+            Self::Here(bytes) => Ok(bytes),
+            Self::Lost(what) => Err(what),
+            Self::There(there) => {
+                let (reader, place) = *there;
+                let mut found = Vec::with_capacity(1);
+                read_run(&*reader, &[place], &mut found);
+                found.pop().expect("one content for one")
+            }
+        }
     }
 }
 
@@ -57,7 +67,7 @@ pub struct Unread {
     /// What was done.
     pub outcome: Outcome,
     /// The contents, as in [`Reply`].
-    pub contents: Vec<Content>,
+    pub contents: Few<Content>,
 }
 
 impl Unread {
@@ -67,29 +77,19 @@ impl Unread {
     }
 }
 
-fn read_all(contents: Vec<Content>) -> Vec<Result<Bytes, String>> {
-    if contents.is_empty() {
-        return Vec::new();
-    }
-    let in_memory = |content| match content {
-        Content::Here(bytes) => Ok(Ok(bytes)),
-        Content::Lost(what) => Ok(Err(what)),
-        Content::There(there) => Err(*there),
-    };
-    if !contents.iter().any(|content| matches!(content, Content::There(_))) {
+fn read_all(contents: Few<Content>) -> Few<Result<Bytes, String>> {
+    if contents.len() < 2 || !contents.iter().any(|content| matches!(content, Content::There(_))) {
         // In place: nothing is allocated for what is nearly every answer.
-        return contents.into_iter().filter_map(|content| in_memory(content).ok()).collect();
+        return contents.map(Content::read);
     }
     let mut found = Vec::with_capacity(contents.len());
     let mut contents = contents.into_iter().peekable();
     while let Some(content) = contents.next() {
-        let (reader, first) = match in_memory(content) {
-            Ok(content) => {
-                found.push(content);
-                continue;
-            }
-            Err(there) => there,
+        let Content::There(there) = content else {
+            found.push(content.read());
+            continue;
         };
+        let (reader, first) = *there;
         let mut run = vec![first];
         while let Some(Content::There(there)) =
             contents.next_if(|next| matches!(next, Content::There(next) if follows(&run, next.1)))
@@ -98,7 +98,7 @@ fn read_all(contents: Vec<Content>) -> Vec<Result<Bytes, String>> {
         }
         read_run(&*reader, &run, &mut found);
     }
-    found
+    found.into()
 }
 
 /// Whether a content is best read together with those before it.

@@ -18,6 +18,7 @@ pub(crate) mod pending;
 pub mod shard;
 
 use bellwether_core::command::Request;
+use bellwether_core::few::Few;
 use bellwether_core::outcome::Outcome;
 use bytes::Bytes;
 
@@ -27,7 +28,7 @@ pub struct Call {
     /// What is asked.
     pub request: Request,
     /// The contents the command points to, by index.
-    pub contents: Vec<Bytes>,
+    pub contents: Few<Bytes>,
 }
 
 /// One answer and the contents that travel beside it.
@@ -38,5 +39,5 @@ pub struct Reply {
     /// The contents of the outcome's messages, in the order of
     /// [`bellwether_core::message::MessageView::contents`]; a content that cannot be read is an
     /// error in its place.
-    pub contents: Vec<Result<Bytes, String>>,
+    pub contents: Few<Result<Bytes, String>>,
 }

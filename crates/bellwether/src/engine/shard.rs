@@ -27,6 +27,7 @@ use bellwether_core::codec;
 use bellwether_core::command::{Command, NewContent, Request, Settlement};
 use bellwether_core::content::{ContentId, Place};
 use bellwether_core::error::Refusal;
+use bellwether_core::few::Few;
 use bellwether_core::ledger::{Effects, Ledger};
 use bellwether_core::limits;
 use bellwether_core::message::MessageView;
@@ -340,7 +341,7 @@ impl<R> Shard<R> {
         }
     }
 
-    fn contents_of(&mut self, outcome: &Outcome) -> Vec<Content> {
+    fn contents_of(&mut self, outcome: &Outcome) -> Few<Content> {
         let journal = self.journal.as_deref();
         match outcome {
             Outcome::Received(views) | Outcome::Peeked(views) => {
@@ -348,9 +349,9 @@ impl<R> Shard<R> {
                 wanted.map(|(id, place)| self.bodies.get(id, place, journal)).collect()
             }
             Outcome::SessionState(id, place) if id.0 != 0 => {
-                vec![self.bodies.get(*id, *place, journal)]
+                Few::One(self.bodies.get(*id, *place, journal))
             }
-            _ => Vec::new(),
+            _ => Few::default(),
         }
     }
 
@@ -430,9 +431,8 @@ impl<R> Shard<R> {
             return;
         }
         let shown = std::mem::replace(&mut self.flushed, frame.0);
-        while self.at_flush.front().is_some_and(|(waits_for, _)| *waits_for <= frame.0) {
-            self.free.extend(self.at_flush.pop_front().map(|(_, answered)| answered));
-        }
+        let durable = self.at_flush.partition_point(|(waits_for, _)| *waits_for <= frame.0);
+        self.free.extend(self.at_flush.drain(..durable).map(|(_, answered)| answered));
         // One by one: what a frame made ready and is handed out at once fits into a frame again,
         // what all frames of a long flush made ready may not.
         for frame in shown + 1..=frame.0 {
@@ -462,9 +462,11 @@ impl<R> Shard<R> {
         self.broken = Some(fault);
     }
 
-    /// Answers that may leave now.
-    pub fn take_free(&mut self) -> std::vec::Drain<'_, Answered<R>> {
-        self.free.drain(..)
+    /// Answers that may leave now: the list itself, because many answers are dear to move.
+    pub fn take_free(&mut self) -> Vec<Answered<R>> {
+        // For as many once more, and those who wait: a list that grows is moved as well.
+        let room = Vec::with_capacity(self.free.len() + self.at_flush.len());
+        std::mem::replace(&mut self.free, room)
     }
 
     /// Whether an answer, or a message that was sent, waits for a flush that can be made. What

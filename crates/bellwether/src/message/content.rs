@@ -71,13 +71,20 @@ pub fn encode(message: &Message) -> Bytes {
 }
 
 /// Reads the content of a message. The body is a part of it, not a copy.
-pub fn decode(mut content: Bytes) -> Result<Message, BadBytes> {
+pub fn decode(content: Bytes) -> Result<Message, BadBytes> {
+    let mut message = Message::default();
+    decode_into(&mut message, content)?;
+    Ok(message)
+}
+
+/// The same into an empty message that lies where it will stay: it is large to be moved. What does
+/// not decode leaves it half full.
+pub(crate) fn decode_into(message: &mut Message, mut content: Bytes) -> Result<(), BadBytes> {
     const EXPECTED: &str = "the next field of a message";
     let mut r = Reader::new(&content);
     if r.byte("a content")? != FORMAT {
         return Err(BadBytes { expected: "a content of format 1", offset: 0 });
     }
-    let mut message = Message::default();
     let mut last = 0;
     loop {
         let offset = r.position();
@@ -112,7 +119,7 @@ pub fn decode(mut content: Bytes) -> Result<Message, BadBytes> {
                 let head = r.position();
                 content.advance(head);
                 message.body = content;
-                return Ok(message);
+                return Ok(());
             }
         };
         *text = Some(r.text()?.to_owned());

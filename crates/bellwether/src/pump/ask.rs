@@ -51,8 +51,9 @@ impl Batch {
 /// Each settlement and its answer.
 pub(super) async fn settle(queue: &Queue, batch: Batch) -> Vec<(Settlement, Result<(), Error>)> {
     let Batch { settlements, contents, .. } = batch;
-    let command = Command::Settle { from: queue.path.clone(), settlements: settlements.clone() };
-    let mut refused = match queue.inner.ask_with(command, contents).await {
+    let from = queue.path.clone();
+    let command = Command::Settle { from, settlements: settlements.clone().into() };
+    let mut refused = match queue.inner.ask_with(command, contents.into()).await {
         Ok(reply) => match reply.outcome {
             Outcome::Settled { refused } => refused.into_iter().peekable(),
             other => unreachable_outcome(&other),

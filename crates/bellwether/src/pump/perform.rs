@@ -22,7 +22,7 @@ impl Shell {
         event: Event,
         mut words: Option<Failure>,
     ) {
-        let now = self.queue.inner.clock.now().boot;
+        let now = self.queue.inner.clock.boot();
         for action in self.flow.step(now, event) {
             match action {
                 Action::Report { source, token, why } => {

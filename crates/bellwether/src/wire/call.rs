@@ -11,6 +11,7 @@
 //! Requests, outcomes and refusals are as [`bellwether_core::codec`] writes them.
 
 use bellwether_core::codec::{self, BadBytes, Reader, put_number, put_text};
+use bellwether_core::few::Few;
 use bellwether_core::time::BootTime;
 use bytes::Bytes;
 
@@ -45,7 +46,7 @@ pub fn get_call(whole: &[u8]) -> Result<Call, WireError> {
         let contents = lens
             .into_iter()
             .map(|len| r.take(len).map(Bytes::copy_from_slice))
-            .collect::<Result<Vec<_>, _>>()?;
+            .collect::<Result<Few<_>, _>>()?;
         r.finish()?;
         Ok(Call { request, contents })
     };
@@ -111,7 +112,7 @@ pub fn get_answer(whole: &Bytes, now: BootTime) -> Result<Result<Reply, Error>, 
                         Err(why) => Err(why),
                     });
                 }
-                Ok(Reply { outcome, contents })
+                Ok(Reply { outcome, contents: contents.into() })
             }
             REFUSED => Err(Error::Refused(codec::decode_refusal(&mut r)?)),
             UNKNOWN => Err(Error::Unknown(r.text()?.to_owned())),

@@ -2,6 +2,7 @@
 
 use bellwether_core::command::{Command, Request};
 use bellwether_core::error::Refusal;
+use bellwether_core::few::Few;
 use bellwether_core::message::NewMessage;
 use bellwether_core::name::{MemberSlot, QueueName, RequestNumber, SequenceNumber};
 use bellwether_core::outcome::{Outcome, Sequences};
@@ -37,8 +38,8 @@ fn answers() -> Vec<Result<Reply, Error>> {
     let contents =
         vec![Ok(Bytes::from_static(b"one")), Err("gone".to_owned()), Ok(Bytes::from(vec![7; 300]))];
     vec![
-        Ok(Reply { outcome: sent, contents }),
-        Ok(Reply { outcome: Outcome::Done, contents: Vec::new() }),
+        Ok(Reply { outcome: sent, contents: contents.into() }),
+        Ok(Reply { outcome: Outcome::Done, contents: Few::default() }),
         Err(Refusal::Busy { retry_after_ms: 100 }.into()),
         Err(Error::Unknown("cut off".into())),
         Err(Error::Failed("out of order".into())),

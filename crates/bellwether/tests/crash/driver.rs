@@ -8,6 +8,7 @@ use bellwether::Error;
 use bellwether::core::command::{
     Acquire, Command, Disposition, LeaseKind, NewContent, Receive, ReceiveMode, Request, Settlement,
 };
+use bellwether::core::few::Few;
 use bellwether::core::message::{MessageView, NewMessage};
 use bellwether::core::name::{
     LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName, QueuePath, RequestNumber,
@@ -94,7 +95,12 @@ impl Driver {
         let (number, ticket) = (RequestNumber(0), self.last_ticket);
         let request = Request { member: self.member, number, answered_below: number, command };
         let broken = self.shard.fault().is_some();
-        self.shard.apply(self.now, Ticket(ticket), &Call { request, contents }, ticket);
+        self.shard.apply(
+            self.now,
+            Ticket(ticket),
+            &Call { request, contents: contents.into() },
+            ticket,
+        );
         if broken {
             self.take();
             let answer = &self.answers[&ticket];
@@ -227,7 +233,7 @@ impl Driver {
             NewContent { index: 0, bytes: contents[0].len() as u32 }
         });
         self.told.tried.insert(token.sequence);
-        let settlements = vec![Settlement { token, disposition, overlay }];
+        let settlements = Few::One(Settlement { token, disposition, overlay });
         let settle = Command::Settle { from: QueuePath::main(queue()), settlements };
         let done = self.ask(settle, contents) == Some(Outcome::Settled { refused: Vec::new() });
         match disposition {
@@ -303,7 +309,7 @@ impl Driver {
     pub(crate) fn peek_contents(&mut self) -> Vec<Result<Bytes, String>> {
         let (from, sequence) = (QueuePath::main(queue()), SequenceNumber(0));
         let peek = Command::Peek { from, sequence, max: 10_000, session: None };
-        self.ask_for_all(peek, Vec::new()).unwrap().contents
+        self.ask_for_all(peek, Vec::new()).unwrap().contents.into()
     }
 
     fn peek(&mut self, from: QueuePath) -> BTreeMap<SequenceNumber, Bytes> {

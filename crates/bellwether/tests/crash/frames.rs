@@ -34,7 +34,7 @@ fn a_send_that_grows_on_its_way_is_refused_and_the_store_goes_on() {
             session: Some(session.clone()),
             ..NewMessage::default()
         };
-        let send = Command::Send { queue: name(0), messages: vec![message; count] };
+        let send = Command::Send { queue: name(0), messages: vec![message; count].into() };
         let contents: Vec<Bytes> = vec![content.clone(); count];
         if driver.ask(send, contents).is_some() {
             accepted = count;
@@ -74,7 +74,7 @@ fn many_locked_in_one_session(disk: &SimDisk) -> (Driver, Command) {
             session: Some(SessionId::new("s").unwrap()),
             ..NewMessage::default()
         };
-        let send = Command::Send { queue: queue(), messages: vec![message; 10] };
+        let send = Command::Send { queue: queue(), messages: vec![message; 10].into() };
         driver.ask(send, vec![content.clone(); 10]).unwrap();
     }
     let accept = Command::AcceptSession { queue: queue(), session: None, wait_ms: 0 };

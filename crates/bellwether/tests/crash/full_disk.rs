@@ -3,6 +3,7 @@
 use bellwether::Error;
 use bellwether::core::command::{Command, Disposition, Request};
 use bellwether::core::error::Refusal;
+use bellwether::core::few::Few;
 use bellwether::core::message::NewMessage;
 use bellwether::core::name::{QueueName, RequestNumber, Ticket};
 use bellwether::core::settings::QueueSettings;
@@ -101,7 +102,7 @@ fn what_waits_for_room_is_not_refused_when_asked_again() {
             answered_below: RequestNumber(1),
             command: Command::CreateQueue { queue: name, settings },
         };
-        let call = Call { request, contents: Vec::new() };
+        let call = Call { request, contents: Few::default() };
         driver.shard.apply(driver.now, Ticket(ticket), &call, ticket);
         driver.shard.seal();
     };
@@ -109,12 +110,12 @@ fn what_waits_for_room_is_not_refused_when_asked_again() {
     // The first one that is refused comes after the last one that was accepted, which waits.
     let refused = (1..10_000).find(|number| {
         ask(&mut driver, 1_000 + number, *number);
-        driver.shard.take_free().any(|(_, answer)| answer.is_err())
+        driver.shard.take_free().iter().any(|(_, answer)| answer.is_err())
     });
     let waits = refused.unwrap() - 1;
     ask(&mut driver, 20_000, waits);
-    let answer = driver.shard.take_free().next();
-    assert!(answer.is_none(), "it waits for room: {answer:?}");
+    let answer = driver.shard.take_free();
+    assert!(answer.is_empty(), "it waits for room: {answer:?}");
     let durable = driver.shard.flusher().unwrap().flush().unwrap();
     driver.shard.flushed(driver.now, durable);
     assert!(!driver.shard.awaits_flush(), "a flush would bring it nothing");
@@ -168,9 +169,9 @@ fn senders_are_refused_before_the_reserve_is_used_up() {
             member: driver.member,
             number: RequestNumber(0),
             answered_below: RequestNumber(0),
-            command: Command::Send { queue: queue(), messages: vec![message] },
+            command: Command::Send { queue: queue(), messages: vec![message].into() },
         };
-        let call = Call { request, contents: vec![content.clone()] };
+        let call = Call { request, contents: Few::One(content.clone()) };
         driver.shard.apply(driver.now, Ticket(ticket), &call, ticket);
         driver.shard.seal();
     }

@@ -1,6 +1,7 @@
 //! S3: a unit is given back only when nothing that a power cut leaves behind refers to it.
 
 use bellwether::core::command::{Command, Disposition, Settlement};
+use bellwether::core::few::Few;
 use bellwether::core::name::{QueueName, QueuePath};
 use bellwether::core::settings::QueueSettings;
 use bellwether::core::time::Now;
@@ -25,7 +26,7 @@ fn a_unit_is_kept_until_what_emptied_it_is_durable() {
     }
     // It becomes empty and could be given back, but nothing of that is flushed.
     let disposition = Disposition::Complete;
-    let settlements = vec![Settlement { token: first, disposition, overlay: None }];
+    let settlements = Few::One(Settlement { token: first, disposition, overlay: None });
     let settle = Command::Settle { from: QueuePath::main(queue()), settlements };
     driver.told.tried.insert(first.sequence);
     driver.submit(settle, Vec::new());

@@ -3,6 +3,7 @@
 use bellwether_core::command::{
     Acquire, Command, Disposition, HeldSet, NewContent, Receive, ReceiveMode, Request, Settlement,
 };
+use bellwether_core::few::Few;
 use bellwether_core::message::NewMessage;
 use bellwether_core::name::{
     LeaseId, LeaseName, LockToken, MemberSlot, QueueName, QueuePath, RequestNumber, SequenceNumber,
@@ -194,7 +195,7 @@ impl World<'_> {
             });
             contents.push(content);
         }
-        Command::Send { queue, messages }
+        Command::Send { queue, messages: messages.into() }
     }
 
     fn receive(&mut self) -> Command {
@@ -226,7 +227,7 @@ impl World<'_> {
             contents.push(content);
             NewContent { index: 0, bytes }
         });
-        Command::Settle { from, settlements: vec![Settlement { token, disposition, overlay }] }
+        Command::Settle { from, settlements: Few::One(Settlement { token, disposition, overlay }) }
     }
 
     fn rare(&mut self) -> Command {

@@ -244,7 +244,7 @@ impl Keeper {
         writer.turn(now, &shared.inbox);
         let answers = writer.guarded(|shard| {
             shard.close(now);
-            shard.take_free().collect()
+            shard.take_free()
         });
         let shard = writer.take();
         drop(writer);

@@ -193,7 +193,7 @@ impl Shared {
         self.is_promised.store(false, Ordering::SeqCst);
         writer.turn(now, &self.inbox);
         let Some(shard) = writer.shard.as_mut() else { return };
-        let answers: Vec<Answered<Asker>> = shard.take_free().collect();
+        let answers = shard.take_free();
         // The more wait for a flush, the less a turn brings that comes before it is done.
         self.company.store((2 * shard.waiting()).max(COMPANY_MIN), Ordering::Relaxed);
         *self.lock_herald() = shard.first_waiting().and_then(Asker::ask).cloned();

@@ -1,11 +1,12 @@
 //! The open journal: appends frames, hands out long work, keeps the list of units.
 
 use std::collections::BTreeMap;
+use std::io::IoSlice;
 use std::sync::Arc;
 
-use super::disk::{LockGuard, write_all};
+use super::disk::{LockGuard, write_all_parts};
 use super::flusher::Flusher;
-use super::frame::{FRAME_HEADER_BYTES, FrameKey, encode, frame_bytes};
+use super::frame::{FRAME_HEADER_BYTES, FrameKey, frame_bytes, header, padding};
 use super::job::{Done, FileJob};
 use super::names;
 use super::open::RecoveryReport;
@@ -27,8 +28,6 @@ pub struct FileJournal {
     pub(super) current: Arc<Unit>,
     /// Where the next frame goes.
     pub(super) at: Position,
-    /// One frame, encoded; kept so that appending does not allocate.
-    pub(super) buffer: Vec<u8>,
     pub(super) units: BTreeMap<u64, KeptUnit>,
     pub(super) flusher: Arc<Flusher>,
     pub(super) supply: Arc<Supply>,
@@ -58,15 +57,18 @@ impl FileJournal {
     fn put(&mut self, payload: &[u8]) -> Result<FrameNumber, JournalFault> {
         let at = self.prepare(payload.len())?;
         let key = FrameKey::of(&self.current.header);
-        encode(&mut self.buffer, key, at.number.0, self.flusher.flushed_number(), payload);
+        let header = header(key, at.number.0, self.flusher.flushed_number(), payload);
+        // The payload goes to the kernel from where it lies: it is too long to be copied first.
+        let parts = [&header, payload, padding(payload.len())];
         let offset = u64::from(self.at.offset);
-        if let Err(e) = write_all(&*self.current.file, &self.buffer, offset) {
+        if let Err(e) = write_all_parts(&*self.current.file, &mut parts.map(IoSlice::new), offset) {
             let name = names::unit(self.current.header.number);
             return Err(self.flusher.poison(self.store.broken("write", &name, &e)));
         }
-        self.at.offset += self.buffer.len() as u32;
+        let bytes = frame_bytes(payload.len());
+        self.at.offset += bytes as u32;
         self.at.next_frame += 1;
-        self.snapshots.note_appended(self.buffer.len() as u64);
+        self.snapshots.note_appended(bytes as u64);
         self.flusher.note_appended(at.number.0);
         Ok(at.number)
     }

@@ -1,7 +1,7 @@
 //! What the journal asks of a disk: small enough that a test can be one.
 
 use std::fmt::Debug;
-use std::io;
+use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -56,8 +56,8 @@ pub trait Disk: Send + Sync + Debug {
 pub trait DiskFile: Send + Sync + Debug {
     /// Reads some bytes; 0 at the end.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// Writes some of the bytes and says how many.
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+    /// Writes some of the bytes of all parts, one behind the other, and says how many.
+    fn write_at(&self, parts: &[IoSlice<'_>], offset: u64) -> io::Result<usize>;
     /// Makes the bytes and the length durable.
     fn sync_data(&self) -> io::Result<()>;
     /// Makes everything durable.
@@ -75,12 +75,23 @@ pub trait DiskFile: Send + Sync + Debug {
 }
 
 /// Writes all of `bytes`, however often the disk stops short.
-pub(super) fn write_all(file: &dyn DiskFile, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match file.write_at(bytes, offset) {
+pub(super) fn write_all(file: &dyn DiskFile, bytes: &[u8], offset: u64) -> io::Result<()> {
+    write_all_parts(file, &mut [IoSlice::new(bytes)], offset)
+}
+
+/// The same for bytes that lie apart.
+pub(super) fn write_all_parts(
+    file: &dyn DiskFile,
+    mut parts: &mut [IoSlice<'_>],
+    mut offset: u64,
+) -> io::Result<()> {
+    // Empty parts at the front are nothing to write.
+    IoSlice::advance_slices(&mut parts, 0);
+    while !parts.is_empty() {
+        match file.write_at(parts, offset) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(n) => {
-                bytes = &bytes[n..];
+                IoSlice::advance_slices(&mut parts, n);
                 offset += n as u64;
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

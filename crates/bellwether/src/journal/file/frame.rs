@@ -40,8 +40,13 @@ pub(super) const fn frame_bytes(len: usize) -> usize {
     (FRAME_HEADER_BYTES + len).next_multiple_of(8)
 }
 
-/// Puts a whole frame into `out`, replacing what was there.
-pub(super) fn encode(out: &mut Vec<u8>, key: FrameKey, number: u64, flushed: u64, payload: &[u8]) {
+/// What stands before the payload.
+pub(super) fn header(
+    key: FrameKey,
+    number: u64,
+    flushed: u64,
+    payload: &[u8],
+) -> [u8; FRAME_HEADER_BYTES] {
     let mut header = [0; FRAME_HEADER_BYTES];
     header[0..4].copy_from_slice(&MAGIC.to_le_bytes());
     header[4..8].copy_from_slice(&(payload.len() as u32).to_le_bytes());
@@ -50,11 +55,12 @@ pub(super) fn encode(out: &mut Vec<u8>, key: FrameKey, number: u64, flushed: u64
     header[24..32].copy_from_slice(&flushed.to_le_bytes());
     let crc = checksum(key, &header, payload);
     header[12..16].copy_from_slice(&crc.to_le_bytes());
-    out.clear();
-    out.reserve(frame_bytes(payload.len()));
-    out.extend_from_slice(&header);
-    out.extend_from_slice(payload);
-    out.resize(frame_bytes(payload.len()), 0);
+    header
+}
+
+/// The zeros behind a payload of `len`.
+pub(super) fn padding(len: usize) -> &'static [u8] {
+    &[0; 8][..frame_bytes(len) - FRAME_HEADER_BYTES - len]
 }
 
 /// The sound frame at the start of `bytes`, if there is one.

@@ -134,7 +134,6 @@ impl FileJournal {
             report,
             current: first,
             at,
-            buffer: Vec::new(),
             units,
             flusher,
             supply: Arc::new(supply),

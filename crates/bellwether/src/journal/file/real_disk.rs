@@ -1,7 +1,7 @@
 //! The disk of this machine.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -119,8 +119,8 @@ impl DiskFile for RealFile {
         self.0.read_at(bytes, offset)
     }
 
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        self.0.write_at(bytes, offset)
+    fn write_at(&self, parts: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        Ok(rustix::io::pwritev(&self.0, parts, offset)?)
     }
 
     fn sync_data(&self) -> io::Result<()> {

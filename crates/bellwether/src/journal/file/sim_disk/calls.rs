@@ -1,6 +1,6 @@
 //! The simulated disk's calls.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -106,7 +106,8 @@ impl DiskFile for SimFile {
         Ok(n)
     }
 
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+    fn write_at(&self, parts: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        let bytes = parts.iter().map(|part| &**part).collect::<Vec<_>>().concat();
         let mut world = self.disk.world();
         let fault = world.call();
         if fault == Some(Fault::Enospc) {
