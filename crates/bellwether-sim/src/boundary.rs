@@ -3,6 +3,7 @@
 mod audit;
 mod errands;
 mod leases;
+mod line;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +12,7 @@ use std::rc::Rc;
 
 use bellwether::Error;
 use bellwether::engine::{Call, Reply};
-use bellwether_core::command::{Command, Request, Settlement};
+use bellwether_core::command::{Acquire, Command, Request, Settlement};
 use bellwether_core::error::Refusal;
 use bellwether_core::message::{MessageView, State};
 use bellwether_core::name::{LeaseId, Part, QueuePath};
@@ -22,6 +23,7 @@ use crate::bodies::Bodies;
 use crate::bus::{Bus, Packet};
 use crate::history::{Body, Delivery, How, Key, Seen, What};
 use audit::Audit;
+pub(crate) use line::Release;
 use words::{hold, how, ids, index, is_durable, is_kept, key, token};
 pub(crate) use words::{lease_name, queue_name, session_name};
 
@@ -46,6 +48,8 @@ pub(crate) enum Asker {
 pub(crate) struct Asked {
     /// Who asked.
     pub asker: Asker,
+    /// Its ticket.
+    pub ticket: u64,
     /// When it was applied.
     pub applied_ms: u64,
     /// In which record.
@@ -66,6 +70,8 @@ pub(crate) struct Boundary {
     stood: BTreeSet<Key>,
     /// Leases as the ledger had them when they were last looked at: terms and ids.
     leases: BTreeMap<u8, (u64, Option<LeaseId>)>,
+    /// Under which slots processes are known.
+    slots: BTreeMap<u32, u32>,
     audits: BTreeMap<u64, Audit>,
     /// When the newest complete look was, and what it saw.
     pub last_audit: Option<(u64, Vec<Seen>)>,
@@ -80,6 +86,7 @@ impl Boundary {
             first_ms: BTreeMap::new(),
             stood: BTreeSet::new(),
             leases: BTreeMap::new(),
+            slots: BTreeMap::new(),
             audits: BTreeMap::new(),
             last_audit: None,
         }
@@ -96,6 +103,9 @@ impl Boundary {
         let now_ms = bus.now_ms();
         self.first_ms.entry(key(request)).or_insert(now_ms);
         let (slot, answered_below) = (request.member.0, request.answered_below.0);
+        if slot != 0 {
+            self.slots.insert(packet.process, slot);
+        }
         bus.record(What::Applied { slot, answered_below });
         match &request.command {
             Command::Send { queue, messages } => {
@@ -138,6 +148,9 @@ impl Boundary {
             }
             Command::CloseSession { queue, token } => {
                 bus.record(What::HoldClosing { hold: hold(queue, token) });
+            }
+            Command::Acquire(Acquire { lease, id, .. }) => {
+                bus.record(What::AcquireApplied { election: index(lease.as_str()), id: id.0 });
             }
             Command::ChangeLease { lease, id, .. } => {
                 bus.record(What::ChangeApplied { election: index(lease.as_str()), id: id.0 });

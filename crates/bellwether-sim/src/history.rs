@@ -142,10 +142,21 @@ pub(crate) struct Seen {
     pub origin: u64,
     /// How it stood.
     pub stands: Stands,
+    /// Under which delivery it is locked.
+    pub lock: Option<Token>,
     /// Deliveries that ended and count.
     pub counted: u32,
     /// It is a dead letter because of them.
     pub too_often: bool,
+}
+
+/// Somebody in line for a lease.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiter {
+    /// Its slot.
+    pub slot: u32,
+    /// How long it may be silent.
+    pub ttl_ms: u64,
 }
 
 /// One thing that happened.
@@ -247,6 +258,12 @@ pub(crate) enum What {
     Kept { election: u8, term: u64, slot: u32, ok: bool, stood: bool, applied_ms: u64 },
     /// A release was applied.
     ReleaseApplied { election: u8, id: u128 },
+    /// It was accepted: of those who waited in `line`, first first, the lease went to `to`.
+    Passed { election: u8, successor: Option<u32>, line: Vec<Waiter>, to: Option<u32> },
+    /// Somebody asks for a lease.
+    AcquireApplied { election: u8, id: u128 },
+    /// A request that waited was taken back; it had asked for this lease under this id.
+    Withdrawn { key: Key, lease: Option<(u8, u128)> },
     /// A change of the id was applied.
     ChangeApplied { election: u8, id: u128 },
     /// A lease is to be taken from its holder.

@@ -68,6 +68,10 @@ stats! {
     resent: "requests sent again",
     /// Requests given up without an answer.
     unknown: "requests given up",
+    /// Waiting requests that were withdrawn.
+    withdrawn: "waiting requests withdrawn",
+    /// Leases passed on to a named successor who waited.
+    handed_over: "leases handed over",
     /// Messages acknowledged.
     sent: "messages acknowledged",
     /// Messages handed out.

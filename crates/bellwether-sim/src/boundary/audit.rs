@@ -2,12 +2,12 @@
 
 use bellwether::engine::Reply;
 use bellwether_core::message::{MessageView, Reason, State};
-use bellwether_core::name::Part;
+use bellwether_core::name::{LockToken, Part};
 use bellwether_core::outcome::Outcome;
 
 use super::Boundary;
 use crate::bus::Bus;
-use crate::history::{Body, Seen, Spot, Stands, What};
+use crate::history::{Body, Seen, Spot, Stands, Token, What};
 
 /// One look of the auditor, under way.
 #[derive(Debug)]
@@ -65,8 +65,15 @@ impl Boundary {
             let mut seen = Vec::with_capacity(views.len());
             for view in views {
                 let standing = view.message.standing;
+                let spot = Spot { queue, part, sequence: view.sequence.0 };
+                let lock = |lock: LockToken| Token {
+                    spot,
+                    number: lock.number.0,
+                    incarnation: lock.incarnation.0,
+                };
                 seen.push(Seen {
-                    spot: Spot { queue, part, sequence: view.sequence.0 },
+                    spot,
+                    lock: view.token().map(lock),
                     body: self.body(view, &mut contents),
                     origin: view.message.origin.0,
                     stands: match standing.state {

@@ -1,5 +1,5 @@
 //! What must always hold, one file each. The numbers are those of `docs/invariants.md`, M… those of
-//! `docs/message.md`.
+//! `docs/message.md`, T… those of `docs/lease.md`.
 
 use crate::history::Record;
 use crate::plan::Plan;
@@ -24,12 +24,14 @@ mod no_acknowledged_message_lost;
 mod no_durable_answer_after_fault;
 mod no_early_regrant;
 mod no_lock_expires_early;
+mod nothing_for_the_withdrawn;
 mod old_term_refused;
 mod one_lock_at_a_time;
 mod one_principal_per_term;
 mod one_session_holder;
 mod one_trusting_leader;
 mod queue_drains;
+mod released_in_order;
 mod restart_grace;
 mod sequence_numbers_grow;
 mod session_order;
@@ -91,6 +93,8 @@ impl Invariants {
             Box::new(one_principal_per_term::Check::default()),
             Box::new(no_early_regrant::Check::default()),
             Box::new(granted_to_the_present::Check::default()),
+            Box::new(released_in_order::Check::default()),
+            Box::new(nothing_for_the_withdrawn::Check::default()),
             Box::new(restart_grace::Check::default()),
             Box::new(trust_ends_in_time::Check),
             Box::new(one_trusting_leader::Check::new(plan)),

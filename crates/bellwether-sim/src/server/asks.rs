@@ -10,7 +10,7 @@ use bellwether_core::name::{MemberSlot, Part, QueuePath, RequestNumber, Sequence
 use super::Server;
 use crate::bodies::Bodies;
 use crate::boundary::{Asked, Asker, lease_name, queue_name, session_name};
-use crate::bus::{Bus, Packet};
+use crate::bus::{Bus, Item, Packet};
 
 impl Server {
     /// Somebody sends a message, to see whether those who wait for it get it.
@@ -30,7 +30,7 @@ impl Server {
         let request = Request { member: MemberSlot(0), number, answered_below, command };
         let call = Call { request, contents: vec![body] };
         bus.probes.insert(id, (queue, session));
-        self.receive(bus, Rc::new(Packet { member: 0, process: 0, tag: 0, call }));
+        self.receive(bus, Item::Call(Rc::new(Packet { member: 0, process: 0, tag: 0, call })));
     }
 
     /// The auditor looks at everything, in one moment.
@@ -74,8 +74,8 @@ impl Server {
             Request { member: MemberSlot(0), number: none, answered_below: none, command };
         let asker = Asker::Audit { audit, queue, part };
         self.last_ticket += 1;
-        let asked =
-            Asked { asker, applied_ms: bus.now_ms(), as_of: bus.history.len(), stood: Vec::new() };
+        let (applied_ms, as_of) = (bus.now_ms(), bus.history.len());
+        let asked = Asked { asker, ticket: self.last_ticket, applied_ms, as_of, stood: Vec::new() };
         let call = Call { request, contents: Vec::new() };
         shard.apply(now, Ticket(self.last_ticket), &call, asked);
     }
