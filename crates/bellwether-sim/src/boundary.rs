@@ -24,7 +24,7 @@ use crate::bus::{Bus, Packet};
 use crate::history::{Body, Delivery, How, Key, Seen, What};
 use audit::Audit;
 pub(crate) use line::Release;
-use words::{hold, how, ids, index, is_durable, is_kept, key, token};
+use words::{hold, how, ids, index, is_durable, is_kept, is_relaxed, is_volatile, key, token};
 pub(crate) use words::{lease_name, queue_name, session_name};
 
 /// Who asked the server.
@@ -203,10 +203,12 @@ impl Boundary {
     ) {
         let request = &packet.call.request;
         let key = key(request);
-        let durable = is_durable(&request.command) && reply.outcome != Outcome::Session(None);
+        let tells = reply.outcome != Outcome::Session(None);
+        let volatile = is_volatile(&bus.plan, &request.command);
+        let durable = is_durable(&request.command) && tells && !volatile;
         let mut digest = DefaultHasher::new();
         format!("{:?}", reply.outcome).hash(&mut digest);
-        let kept = durable && is_kept(&request.command);
+        let kept = is_kept(&request.command) && tells;
         let digest = digest.finish();
         bus.record(What::Answered { key, durable, kept, ok: true, digest, why: None });
         let again = kept && key.number != 0 && !self.said.insert(key);
@@ -222,6 +224,7 @@ impl Boundary {
                 let sequences: Vec<u64> = sequences.iter().map(|sequence| sequence.0).collect();
                 let count = sequences.iter().filter(|sequence| **sequence != 0).count() as u64;
                 bus.stats.sent += count;
+                bus.stats.relaxed += if volatile { count } else { 0 };
                 bus.backlog += count;
                 bus.record(What::Sent {
                     as_of: asked.as_of,
@@ -231,6 +234,7 @@ impl Boundary {
                     sequences,
                     session: messages[0].session.as_ref().map(|session| index(session.as_str())),
                     scheduled: messages[0].due.is_some(),
+                    volatile,
                 });
             }
             (Command::Settle { from, settlements }, Outcome::Settled { refused }) => {
@@ -371,5 +375,6 @@ fn settled(
     let (token, how) = (token(from, settlement.token), how(settlement.disposition));
     let ok = refused.is_none();
     bus.stats.completed += u64::from(ok && how == How::Complete);
-    bus.record(What::Settled { key, token, how, ok, lock_lost, applied_ms });
+    let volatile = is_relaxed(&bus.plan, &from.queue);
+    bus.record(What::Settled { key, token, how, ok, lock_lost, applied_ms, volatile });
 }

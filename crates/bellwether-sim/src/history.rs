@@ -184,7 +184,7 @@ pub(crate) enum What {
     /// A request was applied, which says that its member has heard all answers below.
     Applied { slot: u32, answered_below: u64 },
     /// An answer was said. `durable`: it tells of something that must survive. `kept`: it must be
-    /// the same when it is asked for again.
+    /// the same when it is asked for again; if it is not durable, unless a power cut undid it.
     Answered { key: Key, durable: bool, kept: bool, ok: bool, digest: u64, why: Option<String> },
 
     /// A send was applied.
@@ -199,6 +199,7 @@ pub(crate) enum What {
         expires_wall_ms: u64,
     },
     /// It was acknowledged; zero is a duplicate that was dropped. It was applied in record `as_of`.
+    /// `volatile`, here and below: by a relaxed queue, so that a power cut may undo it (D11).
     Sent {
         as_of: u64,
         key: Key,
@@ -207,6 +208,7 @@ pub(crate) enum What {
         sequences: Vec<u64>,
         session: Option<u8>,
         scheduled: bool,
+        volatile: bool,
     },
     /// It was refused; it was applied in record `as_of`.
     SendRefused { key: Key, ids: Vec<u64>, as_of: u64 },
@@ -218,7 +220,15 @@ pub(crate) enum What {
     /// A settlement was applied.
     SettleApplied { token: Token, how: How },
     /// A settlement was answered; it was applied at `applied_ms`.
-    Settled { key: Key, token: Token, how: How, ok: bool, lock_lost: bool, applied_ms: u64 },
+    Settled {
+        key: Key,
+        token: Token,
+        how: How,
+        ok: bool,
+        lock_lost: bool,
+        applied_ms: u64,
+        volatile: bool,
+    },
     /// A renewal was applied, for another duration if `lock_ms` says so.
     RenewApplied { token: Token, lock_ms: Option<u64> },
     /// A renewal was answered.
@@ -228,7 +238,7 @@ pub(crate) enum What {
     /// of the request if it is not remembered.
     RemoveApplied { key: Key, max: u64, remembered: bool },
     /// So many were; those that are known were handed out with it.
-    Removed { key: Key, max: u64, count: u64, known: Vec<(Spot, Body)> },
+    Removed { key: Key, max: u64, count: u64, known: Vec<(Spot, Body)>, volatile: bool },
 
     /// A cell was to get a value.
     CellApplied { cell: Cell, key: Key, value: u64 },

@@ -74,6 +74,8 @@ stats! {
     handed_over: "leases handed over",
     /// Messages acknowledged.
     sent: "messages acknowledged",
+    /// Of these, before they were flushed.
+    relaxed: "acknowledged unflushed",
     /// Messages handed out.
     deliveries: "deliveries",
     /// Messages completed.

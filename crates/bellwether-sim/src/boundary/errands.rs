@@ -6,7 +6,7 @@ use bellwether_core::name::{QueueName, SessionToken};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::settings::{QueueSettings, SettingsPatch};
 
-use super::words::{index, key, spot};
+use super::words::{index, is_relaxed, key, spot};
 use super::{Asked, Boundary};
 use crate::bus::{Bus, Packet};
 use crate::history::{Body, Cell, What};
@@ -73,12 +73,14 @@ impl Boundary {
                 let known = known.collect();
                 let (max, count) = (receive.max.into(), views.len() as u64);
                 bus.stats.removed += count;
-                bus.record(What::Removed { key, max, count, known });
+                let volatile = is_relaxed(&bus.plan, &receive.from.queue);
+                bus.record(What::Removed { key, max, count, known, volatile });
             }
             (Command::Purge { max, .. }, Outcome::Count(count)) => {
                 bus.stats.removed += count;
                 let (max, count) = ((*max).into(), *count);
-                bus.record(What::Removed { key, max, count, known: Vec::new() });
+                let (known, volatile) = (Vec::new(), false);
+                bus.record(What::Removed { key, max, count, known, volatile });
             }
             (Command::Redrive { .. }, Outcome::Count(count)) => bus.stats.redriven += count,
             (Command::UpdateQueue { queue, .. }, Outcome::Queue(_)) => {

@@ -5,8 +5,10 @@ use bellwether_core::command::{Command, Disposition, Receive, ReceiveMode, Reque
 use bellwether_core::name::{
     LeaseName, LockToken, QueueName, QueuePath, SequenceNumber, SessionId, SessionToken,
 };
+use bellwether_core::settings::Durability;
 
 use crate::history::{Hold, How, Key, Spot, Token};
+use crate::plan::Plan;
 
 /// Number of a queue, session or election, from its name.
 pub(super) fn index(name: &str) -> u8 {
@@ -81,6 +83,23 @@ pub(super) fn is_durable(command: &Command) -> bool {
             | Command::Redrive { .. }
             | Command::Receive(Receive { mode: ReceiveMode::ReceiveAndDelete, .. })
     )
+}
+
+/// Whether a request that succeeded is answered before it is flushed.
+pub(super) fn is_volatile(plan: &Plan, command: &Command) -> bool {
+    let queue = match command {
+        Command::Send { queue, .. } => queue,
+        Command::Settle { from, .. } => &from.queue,
+        Command::Receive(Receive { from, mode: ReceiveMode::ReceiveAndDelete, .. }) => &from.queue,
+        _ => return false,
+    };
+    is_relaxed(plan, queue)
+}
+
+/// Whether a queue answers before it flushes.
+pub(super) fn is_relaxed(plan: &Plan, queue: &QueueName) -> bool {
+    let settings = &plan.queues[usize::from(index(queue.as_str()))].settings;
+    settings.durability == Durability::Relaxed
 }
 
 /// Whether a request asked again gets its first answer. Who asks for a lease does not: it may have

@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 
 use super::Invariant;
+use super::volatile::Volatile;
 use crate::history::{Key, Record, What};
 
 #[derive(Debug, Default)]
 pub(super) struct Check {
     said: BTreeMap<Key, u64>,
     heard_below: BTreeMap<u32, u64>,
+    volatile: Volatile<Key>,
 }
 
 impl Invariant for Check {
@@ -18,12 +20,15 @@ impl Invariant for Check {
     }
 
     fn see(&mut self, record: &Record) -> Result<(), String> {
+        for key in self.volatile.see(record) {
+            self.said.remove(&key);
+        }
         match &record.what {
             What::Applied { slot, answered_below } => {
                 let heard = self.heard_below.entry(*slot).or_default();
                 *heard = (*heard).max(*answered_below);
             }
-            What::Answered { key, kept: true, ok, digest, .. } if key.number != 0 => {
+            What::Answered { key, kept: true, ok, digest, durable, .. } if key.number != 0 => {
                 let heard = self.heard_below.get(&key.slot).copied().unwrap_or(0);
                 if key.number < heard {
                     return Ok(());
@@ -35,6 +40,9 @@ impl Invariant for Check {
                     }
                     None if *ok => {
                         self.said.insert(*key, *digest);
+                        if !durable {
+                            self.volatile.note(record, *key);
+                        }
                     }
                     _ => {}
                 }

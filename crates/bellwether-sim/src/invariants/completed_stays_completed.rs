@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Invariant;
 use super::fates::Fates;
+use super::volatile::Volatile;
 use crate::history::{Body, How, Record, What};
 
 #[derive(Debug, Default)]
@@ -11,6 +12,7 @@ pub(super) struct Check {
     fates: Fates,
     /// By message: the record in which its completion was acknowledged.
     completed: BTreeMap<u64, u64>,
+    volatile: Volatile<u64>,
 }
 
 impl Invariant for Check {
@@ -20,19 +22,27 @@ impl Invariant for Check {
 
     fn see(&mut self, record: &Record) -> Result<(), String> {
         self.fates.see(record);
+        for id in self.volatile.see(record) {
+            self.completed.remove(&id);
+        }
         match &record.what {
-            What::Settled { token, how: How::Complete, ok: true, .. } => {
+            What::Settled { token, how: How::Complete, ok: true, volatile, .. } => {
                 if let Some(id) = self.fates.id_of(*token) {
                     self.completed.entry(id).or_insert(record.index);
+                    if *volatile {
+                        self.volatile.note(record, id);
+                    }
                 }
                 Ok(())
             }
-            What::Removed { known, .. } => {
+            What::Removed { known, volatile, .. } => {
                 for (_, body) in known {
-                    if let Body::Of(id) = body
-                        && let Some(index) = self.completed.insert(*id, record.index)
-                    {
+                    let Body::Of(id) = body else { continue };
+                    if let Some(index) = self.completed.insert(*id, record.index) {
                         return Err(format!("message {id} was completed in record {index}"));
+                    }
+                    if *volatile {
+                        self.volatile.note(record, *id);
                     }
                 }
                 Ok(())

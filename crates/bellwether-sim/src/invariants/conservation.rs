@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::Invariant;
+use super::volatile::Volatile;
 use crate::history::{How, Key, Record, Token, What};
 
 /// Acknowledged: in which record, and how many.
@@ -13,6 +14,8 @@ type Acknowledged<K> = BTreeMap<(u8, K), (u64, u64)>;
 pub(super) struct Check {
     sent: Acknowledged<Key>,
     completed: Acknowledged<Token>,
+    volatile_sent: Volatile<(u8, Key)>,
+    volatile_completed: Volatile<(u8, Token)>,
 }
 
 fn known<K>(acknowledged: &Acknowledged<K>, queue: u8, as_of: u64) -> u64 {
@@ -26,12 +29,24 @@ impl Invariant for Check {
     }
 
     fn see(&mut self, record: &Record) -> Result<(), String> {
+        for sent in self.volatile_sent.see(record) {
+            self.sent.remove(&sent);
+        }
+        for completed in self.volatile_completed.see(record) {
+            self.completed.remove(&completed);
+        }
         match &record.what {
-            What::Sent { key, queue, sequences, .. } => {
+            What::Sent { key, queue, sequences, volatile, .. } => {
+                if *volatile {
+                    self.volatile_sent.note(record, (*queue, *key));
+                }
                 let count = sequences.iter().filter(|sequence| **sequence != 0).count() as u64;
                 self.sent.entry((*queue, *key)).or_insert((record.index, count));
             }
-            What::Settled { token, how: How::Complete, ok: true, .. } => {
+            What::Settled { token, how: How::Complete, ok: true, volatile, .. } => {
+                if *volatile {
+                    self.volatile_completed.note(record, (token.spot.queue, *token));
+                }
                 self.completed.entry((token.spot.queue, *token)).or_insert((record.index, 1));
             }
             What::Counted { as_of, queue, counts, totals } => {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::volatile::Volatile;
 use crate::history::{Body, How, Key, Record, Seen, Token, What};
 
 #[derive(Clone, Copy, Debug)]
@@ -30,10 +31,14 @@ pub(super) struct Fates {
     by_number: BTreeMap<(u8, u64), u64>,
     /// By request: messages it may have removed without naming them.
     removed: BTreeMap<Key, u64>,
+    volatile: Volatile<u64>,
 }
 
 impl Fates {
     pub(super) fn see(&mut self, record: &Record) {
+        for id in self.volatile.see(record) {
+            self.end(Some(id));
+        }
         match &record.what {
             What::SendApplied { key, ids, expires_wall_ms, .. } => {
                 for id in ids {
@@ -47,8 +52,11 @@ impl Fates {
                     fate.expires_wall_ms = fate.expires_wall_ms.min(*expires_wall_ms);
                 }
             }
-            What::Sent { queue, ids, sequences, .. } => {
+            What::Sent { queue, ids, sequences, volatile, .. } => {
                 for (id, sequence) in ids.iter().zip(sequences).filter(|(_, s)| **s != 0) {
+                    if *volatile {
+                        self.volatile.note(record, *id);
+                    }
                     self.by_number.insert((*queue, *sequence), *id);
                     if let Some(fate) = self.by_id.get_mut(id) {
                         fate.acknowledged.get_or_insert(record.index);
@@ -82,7 +90,7 @@ impl Fates {
                 let removed = self.removed.entry(*key).or_default();
                 *removed = if *remembered { *max } else { *removed + max };
             }
-            What::Removed { key, max, count, known } => {
+            What::Removed { key, max, count, known, .. } => {
                 let named = known.len() as u64;
                 if let Some(removed) = self.removed.get_mut(key) {
                     *removed = removed.saturating_sub(max - (count - named));

@@ -40,6 +40,7 @@ mod stale_token_refused;
 mod terms_only_grow;
 mod trust_ends_in_time;
 mod unknown_retry_adds_at_most_one;
+mod volatile;
 
 /// One invariant.
 pub(crate) trait Invariant: std::fmt::Debug {

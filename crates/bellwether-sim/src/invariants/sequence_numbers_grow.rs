@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Invariant;
+use super::volatile::Volatile;
 use crate::history::{Body, Key, Record, What};
 
 #[derive(Debug, Default)]
@@ -11,6 +12,7 @@ pub(super) struct Check {
     means: BTreeMap<(u8, u64), u64>,
     /// By request: the highest number that was told before it was first applied.
     told_before: BTreeMap<Key, u64>,
+    volatile: Volatile<(u8, u64)>,
 }
 
 impl Check {
@@ -31,13 +33,20 @@ impl Invariant for Check {
     }
 
     fn see(&mut self, record: &Record) -> Result<(), String> {
+        for (queue, sequence) in self.volatile.see(record) {
+            // Nobody has received it, so it may be given out again.
+            self.means.remove(&(queue, sequence));
+            let before = |told: &mut u64| *told = (*told).min(sequence - 1);
+            self.highest.get_mut(&queue).map(before);
+            self.told_before.values_mut().for_each(before);
+        }
         match &record.what {
             What::SendApplied { key, queue, .. } => {
                 let highest = self.highest.get(queue).copied().unwrap_or(0);
                 self.told_before.entry(*key).or_insert(highest);
                 Ok(())
             }
-            What::Sent { key, queue, ids, sequences, .. } => {
+            What::Sent { key, queue, ids, sequences, volatile, .. } => {
                 let before = self.told_before.get(key).copied().unwrap_or(0);
                 for (id, sequence) in ids.iter().zip(sequences).filter(|(_, s)| **s != 0) {
                     let highest = self.highest.entry(*queue).or_default();
@@ -46,6 +55,9 @@ impl Invariant for Check {
                     }
                     *highest = (*highest).max(*sequence);
                     self.means(*queue, *sequence, &Body::Of(*id))?;
+                    if *volatile {
+                        self.volatile.note(record, (*queue, *sequence));
+                    }
                 }
                 Ok(())
             }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Invariant;
+use super::volatile::Volatile;
 use crate::history::{Body, Key, Record, What};
 use crate::plan::Plan;
 
@@ -35,6 +36,7 @@ pub(super) struct Check {
     applied: BTreeMap<Key, Applied>,
     /// Only of queues that look for duplicates, by a wall clock that does not jump.
     windows: Vec<Option<u64>>,
+    volatile: Volatile<(Key, Vec<u64>)>,
 }
 
 impl Check {
@@ -45,6 +47,7 @@ impl Check {
             copies: BTreeMap::new(),
             accepted: BTreeMap::new(),
             applied: BTreeMap::new(),
+            volatile: Volatile::default(),
             windows: plan
                 .queues
                 .iter()
@@ -90,6 +93,10 @@ impl Invariant for Check {
     }
 
     fn see(&mut self, record: &Record) -> Result<(), String> {
+        for (key, ids) in self.volatile.see(record) {
+            self.accepted.retain(|_, (by, _)| *by != key);
+            self.origins.retain(|id, _| !ids.contains(id));
+        }
         match &record.what {
             What::SendApplied { key, ids, hashes, wall_ms, .. } => {
                 for id in ids {
@@ -111,7 +118,10 @@ impl Invariant for Check {
                 }
                 Ok(())
             }
-            What::Sent { key, queue, ids, sequences, as_of, .. } => {
+            What::Sent { key, queue, ids, sequences, as_of, volatile, .. } => {
+                if *volatile {
+                    self.volatile.note(record, (*key, ids.clone()));
+                }
                 // Refusals are not kept: a late copy of a refused request is a request again. But
                 // nobody is refused whose request was accepted before.
                 let refused = |id: &u64| self.copies.get(id).map_or(0, |c| c.refused_as_of);
