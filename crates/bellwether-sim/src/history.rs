@@ -25,11 +25,27 @@ pub(crate) struct Key {
     pub number: u64,
 }
 
+/// A queue. One that is created under the name of a deleted one is another queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Queue {
+    /// Its name.
+    pub index: u8,
+    /// Which of that name; zero if there was none.
+    pub id: u32,
+}
+
+/// Where its plan is.
+impl From<Queue> for usize {
+    fn from(queue: Queue) -> Self {
+        queue.index.into()
+    }
+}
+
 /// A message's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Spot {
     /// Which queue.
-    pub queue: u8,
+    pub queue: Queue,
     /// Which half.
     pub part: Part,
     /// Its number.
@@ -51,7 +67,7 @@ pub(crate) struct Token {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Hold {
     /// In which queue.
-    pub queue: u8,
+    pub queue: Queue,
     /// Which session.
     pub session: u8,
     /// Number of the hold.
@@ -113,9 +129,9 @@ pub(crate) struct Delivery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Cell {
     /// The state of a session; the value is the body it was made from, zero for none.
-    State { queue: u8, session: u8 },
+    State { queue: Queue, session: u8 },
     /// Settings of a queue that are changed now and then; see [`crate::plan::Mood`].
-    Mood { queue: u8 },
+    Mood { queue: Queue },
 }
 
 /// Where a message stood when somebody looked.
@@ -190,7 +206,7 @@ pub(crate) enum What {
     /// A send was applied.
     SendApplied {
         key: Key,
-        queue: u8,
+        queue: Queue,
         ids: Vec<u64>,
         /// Hashes of their message ids; zero for none.
         hashes: Vec<u64>,
@@ -203,7 +219,7 @@ pub(crate) enum What {
     Sent {
         as_of: u64,
         key: Key,
-        queue: u8,
+        queue: Queue,
         ids: Vec<u64>,
         sequences: Vec<u64>,
         session: Option<u8>,
@@ -213,7 +229,7 @@ pub(crate) enum What {
     /// It was refused; it was applied in record `as_of`.
     SendRefused { key: Key, ids: Vec<u64>, as_of: u64 },
     /// Scheduled messages are taken back.
-    CancelApplied { queue: u8, sequences: Vec<u64> },
+    CancelApplied { queue: Queue, sequences: Vec<u64> },
 
     /// A message was handed out.
     Delivered(Delivery),
@@ -239,6 +255,13 @@ pub(crate) enum What {
     RemoveApplied { key: Key, max: u64, remembered: bool },
     /// So many were; those that are known were handed out with it.
     Removed { key: Key, max: u64, count: u64, known: Vec<(Spot, Body)>, volatile: bool },
+
+    /// This queue has its name now; told after a start, and when that changed.
+    QueueIs { queue: Queue },
+    /// A queue is to be deleted.
+    DeleteApplied { queue: Queue },
+    /// It was. `left`: requests that wait for something in it all the same.
+    Deleted { queue: Queue, left: usize },
 
     /// A cell was to get a value.
     CellApplied { cell: Cell, key: Key, value: u64 },
@@ -297,7 +320,7 @@ pub(crate) enum What {
     /// All messages, looked at in one moment, which was record `as_of`.
     Audited { as_of: u64, messages: Vec<Seen> },
     /// One queue's counters.
-    Counted { as_of: u64, queue: u8, counts: Counts, totals: Totals },
+    Counted { as_of: u64, queue: Queue, counts: Counts, totals: Totals },
 
     /// A member's process began.
     MemberUp { member: usize, process: u32 },

@@ -20,7 +20,7 @@ use bellwether_core::time::Now;
 
 use crate::boundary::{Asked, Asker, Boundary};
 use crate::bus::{Answer, Bus, Event, Item, Packet, ServerEvent};
-use crate::history::What;
+use crate::history::{Queue, What};
 
 const DIR: &str = "/store";
 /// What a boot clock shows when the machine has started its programs.
@@ -44,7 +44,7 @@ pub(crate) struct Server {
     boot_zero_ms: u64,
     inbox: Vec<Item>,
     /// Members' requests that were applied and have no answer yet, by ticket.
-    open: BTreeMap<u64, Rc<Packet>>,
+    open: BTreeMap<u64, (Queue, Rc<Packet>)>,
     last_ticket: u64,
     /// When the next step is due.
     step_at_us: u64,
@@ -122,6 +122,7 @@ impl Server {
                 bus.stats.from_snapshot += u64::from(report.snapshot.is_some());
                 let incarnation = shard.ledger().incarnation().0;
                 bus.record(What::Opened { incarnation });
+                self.boundary.look_at_queues(bus, shard.ledger(), true);
                 self.boundary.look_at_leases(bus, self.now(bus), shard.ledger(), true);
                 self.shard = Some(shard);
                 self.wake(bus, 0);
@@ -300,6 +301,10 @@ impl Server {
     fn say(&mut self, bus: &mut Bus, (asked, result): Answered<Asked>) {
         let result = result.map(Unread::read);
         self.open.remove(&asked.ticket);
+        if result.is_ok() {
+            let before = self.open.range(..asked.ticket);
+            Boundary::deleted(bus, &asked, before.map(|(_, open)| open));
+        }
         self.boundary.said(bus, &asked, &result, self.boot_zero_ms.wrapping_sub(BOOTED_MS));
         if let Asker::Member(packet) = &asked.asker {
             let answer = Answer { process: packet.process, tag: packet.tag, result };

@@ -86,6 +86,8 @@ stats! {
     ghosts: "old tokens shown on purpose",
     /// Messages received and deleted, or purged.
     removed: "messages removed",
+    /// Queues deleted.
+    deleted: "queues deleted",
     /// Dead letters sent again.
     redriven: "dead letters sent again",
     /// Members that said goodbye.

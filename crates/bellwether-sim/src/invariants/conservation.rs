@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 
 use super::Invariant;
 use super::volatile::Volatile;
-use crate::history::{How, Key, Record, Token, What};
+use crate::history::{How, Key, Queue, Record, Token, What};
 
 /// Acknowledged: in which record, and how many.
-type Acknowledged<K> = BTreeMap<(u8, K), (u64, u64)>;
+type Acknowledged<K> = BTreeMap<(Queue, K), (u64, u64)>;
 
 #[derive(Debug, Default)]
 pub(super) struct Check {
     sent: Acknowledged<Key>,
     completed: Acknowledged<Token>,
-    volatile_sent: Volatile<(u8, Key)>,
-    volatile_completed: Volatile<(u8, Token)>,
+    volatile_sent: Volatile<(Queue, Key)>,
+    volatile_completed: Volatile<(Queue, Token)>,
 }
 
-fn known<K>(acknowledged: &Acknowledged<K>, queue: u8, as_of: u64) -> u64 {
+fn known<K>(acknowledged: &Acknowledged<K>, queue: Queue, as_of: u64) -> u64 {
     let of_queue = acknowledged.iter().filter(|((of, _), (at, _))| *of == queue && *at < as_of);
     of_queue.map(|(_, (_, count))| count).sum()
 }
@@ -62,7 +62,7 @@ impl Invariant for Check {
                     + totals.forwarded;
                 if totals.sent != live + left {
                     return Err(format!(
-                        "queue {queue}: {} came in, {live} are there, {left} left: {totals:?}",
+                        "{queue:?}: {} came in, {live} are there, {left} left: {totals:?}",
                         totals.sent
                     ));
                 }
@@ -70,7 +70,7 @@ impl Invariant for Check {
                 let completed = known(&self.completed, *queue, *as_of);
                 if totals.sent < sent || totals.completed < completed {
                     return Err(format!(
-                        "queue {queue}: {sent} sends and {completed} completions were \
+                        "{queue:?}: {sent} sends and {completed} completions were \
                          acknowledged, counted are {totals:?}"
                     ));
                 }

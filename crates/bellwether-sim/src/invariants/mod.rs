@@ -9,6 +9,7 @@ mod complete_is_idempotent_by_request;
 mod completed_stays_completed;
 mod conservation;
 mod counts;
+mod deleted_stays_deleted;
 mod delivered_is_what_was_sent;
 mod delivery_number_grows;
 mod fates;
@@ -79,6 +80,7 @@ impl Invariants {
             Box::new(complete_is_idempotent_by_request::Check::default()),
             Box::new(batch_all_or_nothing::Check::default()),
             Box::new(conservation::Check::default()),
+            Box::new(deleted_stays_deleted::Check::default()),
             Box::new(no_durable_answer_after_fault::Check::default()),
             Box::new(one_lock_at_a_time::Check::default()),
             Box::new(delivery_number_grows::Check::default()),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Invariant;
 use super::volatile::Volatile;
-use crate::history::{Body, Key, Record, What};
+use crate::history::{Body, Key, Queue, Record, What};
 use crate::plan::Plan;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,7 +32,7 @@ pub(super) struct Check {
     copies: BTreeMap<u64, Copies>,
     /// By queue and hash of a message id: who was accepted last, and when at the earliest, by the
     /// wall clock.
-    accepted: BTreeMap<(u8, u64), (Key, u64)>,
+    accepted: BTreeMap<(Queue, u64), (Key, u64)>,
     applied: BTreeMap<Key, Applied>,
     /// Only of queues that look for duplicates, by a wall clock that does not jump.
     windows: Vec<Option<u64>>,
@@ -70,7 +70,7 @@ impl Check {
         Ok(())
     }
 
-    fn accept(&mut self, key: Key, queue: u8, sequences: &[u64]) -> Result<(), String> {
+    fn accept(&mut self, key: Key, queue: Queue, sequences: &[u64]) -> Result<(), String> {
         let Some(window) = self.windows[usize::from(queue)] else { return Ok(()) };
         let Some(applied) = self.applied.get(&key) else { return Ok(()) };
         let hashes = applied.hashes.iter().zip(sequences).filter(|(h, s)| **h != 0 && **s != 0);

@@ -53,7 +53,7 @@ impl Server {
                     },
                     None => Command::DescribeQueue { queue: queue_name(queue) },
                 };
-                self.ask(bus, audit, queue, part, command);
+                self.ask(bus, audit, part, command);
             }
         }
         self.speak(bus);
@@ -63,19 +63,21 @@ impl Server {
 
     /// Somebody asks the holder of a lease to step down.
     pub(crate) fn ask_step_down(&mut self, bus: &Bus, election: u8) {
-        self.ask(bus, 0, 0, None, Command::AskStepDown { lease: lease_name(election) });
+        self.ask(bus, 0, None, Command::AskStepDown { lease: lease_name(election) });
     }
 
-    fn ask(&mut self, bus: &Bus, audit: u64, queue: u8, part: Option<Part>, command: Command) {
+    fn ask(&mut self, bus: &Bus, audit: u64, part: Option<Part>, command: Command) {
         let now = self.now(bus);
         let Some(shard) = &mut self.shard else { return };
         let none = RequestNumber(0);
         let request =
             Request { member: MemberSlot(0), number: none, answered_below: none, command };
-        let asker = Asker::Audit { audit, queue, part };
+        let asker = Asker::Audit { audit, part };
         self.last_ticket += 1;
         let (applied_ms, as_of) = (bus.now_ms(), bus.history.len());
-        let asked = Asked { asker, ticket: self.last_ticket, applied_ms, as_of, stood: Vec::new() };
+        let queue = self.boundary.decided_in(shard.ledger(), &request);
+        let (ticket, stood) = (self.last_ticket, Vec::new());
+        let asked = Asked { asker, ticket, applied_ms, as_of, queue, stood };
         let call = Call { request, contents: Vec::new() };
         shard.apply(now, Ticket(self.last_ticket), &call, asked);
     }

@@ -65,20 +65,22 @@ impl Server {
         let Some(shard) = &mut self.shard else { return };
         self.last_ticket += 1;
         let ticket = self.last_ticket;
-        self.boundary.applied(bus, &packet);
-        let as_of = bus.history.len();
         let request = &packet.call.request;
+        let queue = self.boundary.decided_in(shard.ledger(), request);
+        self.boundary.applied(bus, &packet, queue);
+        let as_of = bus.history.len();
         let stood = self.boundary.stood(now, shard.ledger(), request);
         let waiting = self.open.iter().filter(|(ticket, _)| shard.is_waiting(Ticket(**ticket)));
-        let release = Release::of(request, &stood, waiting.map(|(_, packet)| &**packet));
+        let release = Release::of(request, &stood, waiting.map(|(_, (_, packet))| &**packet));
         let asker = Asker::Member(Rc::clone(&packet));
-        let asked = Asked { asker, ticket, applied_ms: bus.now_ms(), as_of, stood };
+        let asked = Asked { asker, ticket, applied_ms: bus.now_ms(), as_of, queue, stood };
         shard.apply(now, Ticket(ticket), &packet.call, asked);
+        self.boundary.look_at_queues(bus, shard.ledger(), false);
         self.boundary.look_at_leases(bus, now, shard.ledger(), false);
         if let Some(release) = release {
             self.boundary.released(bus, now, shard.ledger(), &release);
         }
-        self.open.insert(ticket, packet);
+        self.open.insert(ticket, (queue, packet));
         if bus.dice.percent(5) {
             shard.seal();
         }
@@ -86,16 +88,17 @@ impl Server {
 
     fn withdraw(&mut self, bus: &mut Bus, withdrawal: Withdrawal) {
         let Some(shard) = &mut self.shard else { return };
-        let open = self.open.iter().filter(|(_, packet)| withdrawal.is_of(packet));
+        let open = self.open.iter().filter(|(_, (_, packet))| withdrawal.is_of(packet));
         let tickets: Vec<u64> = open.map(|(ticket, _)| *ticket).collect();
         for ticket in tickets {
             // What is decided already is answered, wanted or not.
             if shard.withdraw(Ticket(ticket)).is_none() {
                 continue;
             }
-            let Some(packet) = self.open.remove(&ticket) else { continue };
+            let Some((_, packet)) = self.open.remove(&ticket) else { continue };
             bus.stats.withdrawn += 1;
-            Boundary::withdrawn(bus, &packet.call.request, self.open.values());
+            let open = self.open.values().map(|(_, packet)| packet);
+            Boundary::withdrawn(bus, &packet.call.request, open);
         }
     }
 
