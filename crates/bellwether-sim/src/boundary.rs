@@ -218,7 +218,8 @@ impl Boundary {
         format!("{:?}", reply.outcome).hash(&mut digest);
         let kept = is_kept(&request.command) && tells;
         let digest = digest.finish();
-        bus.record(What::Answered { key, durable, kept, ok: true, digest, why: None });
+        let (why, as_of) = (None, asked.as_of);
+        bus.record(What::Answered { key, durable, kept, ok: true, digest, why, as_of });
         let again = kept && key.number != 0 && !self.said.insert(key);
         if let Outcome::Received(views) = &reply.outcome {
             self.delivered(bus, request, (key, queue), views, reply, boot_zero_ms);
@@ -287,7 +288,7 @@ impl Boundary {
         format!("{refusal:?}").hash(&mut digest);
         let (kept, digest) = (durable && is_kept(&request.command), digest.finish());
         let why = Some(format!("{refusal:?}"));
-        bus.record(What::Answered { key, durable, kept, ok: false, digest, why });
+        bus.record(What::Answered { key, durable, kept, ok: false, digest, why, as_of });
         match &request.command {
             Command::Send { .. } => {
                 let ids = ids(call);

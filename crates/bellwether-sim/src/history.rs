@@ -201,7 +201,16 @@ pub(crate) enum What {
     Applied { slot: u32, answered_below: u64 },
     /// An answer was said. `durable`: it tells of something that must survive. `kept`: it must be
     /// the same when it is asked for again; if it is not durable, unless a power cut undid it.
-    Answered { key: Key, durable: bool, kept: bool, ok: bool, digest: u64, why: Option<String> },
+    /// It was applied in record `as_of`.
+    Answered {
+        key: Key,
+        durable: bool,
+        kept: bool,
+        ok: bool,
+        digest: u64,
+        why: Option<String>,
+        as_of: u64,
+    },
 
     /// A send was applied.
     SendApplied {
