@@ -8,6 +8,7 @@ use std::rc::Rc;
 use bellwether::Error;
 use bellwether::engine::{Call, Reply};
 use bellwether::journal::{Job, JournalFault};
+use bellwether_core::name::MemberId;
 
 use crate::dice::Dice;
 use crate::history::{History, What};
@@ -26,6 +27,34 @@ pub(crate) struct Packet {
     pub tag: u64,
     /// The request.
     pub call: Call,
+}
+
+/// Somebody has gone, or gone on: what it waits for is no longer wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Withdrawal {
+    /// Which member.
+    pub member: usize,
+    /// Which of its processes.
+    pub process: u32,
+    /// Which of its requests; `None` for all.
+    pub tag: Option<u64>,
+}
+
+impl Withdrawal {
+    /// Whether it is about this request.
+    pub(crate) fn is_of(&self, packet: &Packet) -> bool {
+        (self.member, self.process) == (packet.member, packet.process)
+            && self.tag.is_none_or(|tag| tag == packet.tag)
+    }
+}
+
+/// What the server's writer takes out of its inbox.
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    /// A request.
+    Call(Rc<Packet>),
+    /// The end of one.
+    Withdraw(Withdrawal),
 }
 
 /// An answer on its way.
@@ -98,7 +127,7 @@ pub(crate) enum Fault {
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A packet reaches the server.
-    ToServer(Rc<Packet>),
+    ToServer(Item),
     /// An answer reaches a member.
     ToMember(usize, Rc<Answer>),
     /// A write reaches a resource.
@@ -170,6 +199,8 @@ pub(crate) struct Bus {
     pub last_id: u64,
     /// Messages on their way, about.
     pub backlog: u64,
+    /// Who the members are: the id of each one's newest process.
+    pub ids: Vec<MemberId>,
     /// Messages that were sent to those who wait, until somebody has them: their queues, and
     /// their sessions.
     pub probes: BTreeMap<u64, (u8, Option<u8>)>,
@@ -198,6 +229,7 @@ impl Bus {
             healed: false,
             last_id: 0,
             backlog: 0,
+            ids: vec![MemberId(0); plan.members.len()],
             probes: BTreeMap::new(),
             wall_ahead_ms: 1_700_000_000_000,
             order: 0,
@@ -234,6 +266,11 @@ impl Bus {
         self.now_us = entry.at_us;
         self.stats.events += 1;
         Some(entry.event)
+    }
+
+    /// Whom somebody wants to lead next, if it cares: anybody, whether or not it waits.
+    pub(crate) fn successor(&self, dice: &mut Dice) -> Option<MemberId> {
+        dice.percent(50).then(|| dice.pick(&self.ids))
     }
 
     /// Something happened.

@@ -25,11 +25,27 @@ pub(crate) struct Key {
     pub number: u64,
 }
 
+/// A queue. One that is created under the name of a deleted one is another queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Queue {
+    /// Its name.
+    pub index: u8,
+    /// Which of that name; zero if there was none.
+    pub id: u32,
+}
+
+/// Where its plan is.
+impl From<Queue> for usize {
+    fn from(queue: Queue) -> Self {
+        queue.index.into()
+    }
+}
+
 /// A message's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Spot {
     /// Which queue.
-    pub queue: u8,
+    pub queue: Queue,
     /// Which half.
     pub part: Part,
     /// Its number.
@@ -51,7 +67,7 @@ pub(crate) struct Token {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Hold {
     /// In which queue.
-    pub queue: u8,
+    pub queue: Queue,
     /// Which session.
     pub session: u8,
     /// Number of the hold.
@@ -113,9 +129,9 @@ pub(crate) struct Delivery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Cell {
     /// The state of a session; the value is the body it was made from, zero for none.
-    State { queue: u8, session: u8 },
+    State { queue: Queue, session: u8 },
     /// Settings of a queue that are changed now and then; see [`crate::plan::Mood`].
-    Mood { queue: u8 },
+    Mood { queue: Queue },
 }
 
 /// Where a message stood when somebody looked.
@@ -142,10 +158,21 @@ pub(crate) struct Seen {
     pub origin: u64,
     /// How it stood.
     pub stands: Stands,
+    /// Under which delivery it is locked.
+    pub lock: Option<Token>,
     /// Deliveries that ended and count.
     pub counted: u32,
     /// It is a dead letter because of them.
     pub too_often: bool,
+}
+
+/// Somebody in line for a lease.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiter {
+    /// Its slot.
+    pub slot: u32,
+    /// How long it may be silent.
+    pub ttl_ms: u64,
 }
 
 /// One thing that happened.
@@ -173,13 +200,22 @@ pub(crate) enum What {
     /// A request was applied, which says that its member has heard all answers below.
     Applied { slot: u32, answered_below: u64 },
     /// An answer was said. `durable`: it tells of something that must survive. `kept`: it must be
-    /// the same when it is asked for again.
-    Answered { key: Key, durable: bool, kept: bool, ok: bool, digest: u64, why: Option<String> },
+    /// the same when it is asked for again; if it is not durable, unless a power cut undid it.
+    /// It was applied in record `as_of`.
+    Answered {
+        key: Key,
+        durable: bool,
+        kept: bool,
+        ok: bool,
+        digest: u64,
+        why: Option<String>,
+        as_of: u64,
+    },
 
     /// A send was applied.
     SendApplied {
         key: Key,
-        queue: u8,
+        queue: Queue,
         ids: Vec<u64>,
         /// Hashes of their message ids; zero for none.
         hashes: Vec<u64>,
@@ -188,26 +224,36 @@ pub(crate) enum What {
         expires_wall_ms: u64,
     },
     /// It was acknowledged; zero is a duplicate that was dropped. It was applied in record `as_of`.
+    /// `volatile`, here and below: by a relaxed queue, so that a power cut may undo it (D11).
     Sent {
         as_of: u64,
         key: Key,
-        queue: u8,
+        queue: Queue,
         ids: Vec<u64>,
         sequences: Vec<u64>,
         session: Option<u8>,
         scheduled: bool,
+        volatile: bool,
     },
     /// It was refused; it was applied in record `as_of`.
     SendRefused { key: Key, ids: Vec<u64>, as_of: u64 },
     /// Scheduled messages are taken back.
-    CancelApplied { queue: u8, sequences: Vec<u64> },
+    CancelApplied { queue: Queue, sequences: Vec<u64> },
 
     /// A message was handed out.
     Delivered(Delivery),
     /// A settlement was applied.
     SettleApplied { token: Token, how: How },
     /// A settlement was answered; it was applied at `applied_ms`.
-    Settled { key: Key, token: Token, how: How, ok: bool, lock_lost: bool, applied_ms: u64 },
+    Settled {
+        key: Key,
+        token: Token,
+        how: How,
+        ok: bool,
+        lock_lost: bool,
+        applied_ms: u64,
+        volatile: bool,
+    },
     /// A renewal was applied, for another duration if `lock_ms` says so.
     RenewApplied { token: Token, lock_ms: Option<u64> },
     /// A renewal was answered.
@@ -217,7 +263,14 @@ pub(crate) enum What {
     /// of the request if it is not remembered.
     RemoveApplied { key: Key, max: u64, remembered: bool },
     /// So many were; those that are known were handed out with it.
-    Removed { key: Key, max: u64, count: u64, known: Vec<(Spot, Body)> },
+    Removed { key: Key, max: u64, count: u64, known: Vec<(Spot, Body)>, volatile: bool },
+
+    /// This queue has its name now; told after a start, and when that changed.
+    QueueIs { queue: Queue },
+    /// A queue is to be deleted.
+    DeleteApplied { queue: Queue },
+    /// It was. `left`: requests that wait for something in it all the same.
+    Deleted { queue: Queue, left: usize },
 
     /// A cell was to get a value.
     CellApplied { cell: Cell, key: Key, value: u64 },
@@ -247,6 +300,12 @@ pub(crate) enum What {
     Kept { election: u8, term: u64, slot: u32, ok: bool, stood: bool, applied_ms: u64 },
     /// A release was applied.
     ReleaseApplied { election: u8, id: u128 },
+    /// It was accepted: of those who waited in `line`, first first, the lease went to `to`.
+    Passed { election: u8, successor: Option<u32>, line: Vec<Waiter>, to: Option<u32> },
+    /// Somebody asks for a lease.
+    AcquireApplied { election: u8, id: u128 },
+    /// A request that waited was taken back; it had asked for this lease under this id.
+    Withdrawn { key: Key, lease: Option<(u8, u128)> },
     /// A change of the id was applied.
     ChangeApplied { election: u8, id: u128 },
     /// A lease is to be taken from its holder.
@@ -270,7 +329,7 @@ pub(crate) enum What {
     /// All messages, looked at in one moment, which was record `as_of`.
     Audited { as_of: u64, messages: Vec<Seen> },
     /// One queue's counters.
-    Counted { as_of: u64, queue: u8, counts: Counts, totals: Totals },
+    Counted { as_of: u64, queue: Queue, counts: Counts, totals: Totals },
 
     /// A member's process began.
     MemberUp { member: usize, process: u32 },

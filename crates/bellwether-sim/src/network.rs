@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use crate::bus::{Answer, Bus, Event, Packet, Write};
+use crate::bus::{Answer, Bus, Event, Item, Packet, Withdrawal, Write};
 use crate::plan::Plan;
 
 /// Which members are cut off, and until when.
@@ -43,7 +43,13 @@ impl Bus {
     /// Sends a request on its way.
     pub(crate) fn send_request(&mut self, packet: &Rc<Packet>) {
         let cut = self.now_us < self.network.out_until_us[packet.member];
-        self.travel(cut, |_| Event::ToServer(Rc::clone(packet)));
+        self.travel(cut, |_| Event::ToServer(Item::Call(Rc::clone(packet))));
+    }
+
+    /// Says that an answer is no longer wanted.
+    pub(crate) fn send_withdrawal(&mut self, withdrawal: Withdrawal) {
+        let cut = self.now_us < self.network.out_until_us[withdrawal.member];
+        self.travel(cut, |_| Event::ToServer(Item::Withdraw(withdrawal)));
     }
 
     /// Sends an answer on its way.

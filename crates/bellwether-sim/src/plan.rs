@@ -1,6 +1,6 @@
 //! What a seed decides before the world begins.
 
-use bellwether_core::settings::{QueueSettings, Status};
+use bellwether_core::settings::{Durability, QueueSettings, Status};
 
 use crate::boundary::queue_name;
 use crate::dice::Dice;
@@ -197,6 +197,7 @@ impl Plan {
 }
 
 fn queues(dice: &mut Dice) -> Vec<QueuePlan> {
+    use Durability::{Flushed, Relaxed};
     let count = dice.between(1, 3);
     (0..count)
         .map(|index| {
@@ -206,6 +207,7 @@ fn queues(dice: &mut Dice) -> Vec<QueuePlan> {
                 deliveries_max: dice.between(2, 6) as u32,
                 ttl_ms: dice.percent(15).then(|| dice.between(2_000, 60_000)),
                 dead_letter_expired: dice.percent(50),
+                durability: dice.pick(&[Flushed, Flushed, Relaxed]),
                 duplicate_window_ms: dice.percent(30).then(|| dice.between(5_000, 60_000)),
                 sessions,
                 size_bytes_max: if dice.percent(10) { 60_000 } else { 1 << 30 },

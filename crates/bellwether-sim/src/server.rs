@@ -7,6 +7,7 @@
 mod asks;
 mod turn;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use bellwether::journal::{FrameNumber, Journal, JournalFault};
 use bellwether_core::time::Now;
 
 use crate::boundary::{Asked, Asker, Boundary};
-use crate::bus::{Answer, Bus, Event, Packet, ServerEvent};
-use crate::history::What;
+use crate::bus::{Answer, Bus, Event, Item, Packet, ServerEvent};
+use crate::history::{Queue, What};
 
 const DIR: &str = "/store";
 /// What a boot clock shows when the machine has started its programs.
@@ -41,7 +42,9 @@ pub(crate) struct Server {
     life: u32,
     /// True time at which its boot clock showed zero.
     boot_zero_ms: u64,
-    inbox: Vec<Rc<Packet>>,
+    inbox: Vec<Item>,
+    /// Members' requests that were applied and have no answer yet, by ticket.
+    open: BTreeMap<u64, (Queue, Rc<Packet>)>,
     last_ticket: u64,
     /// When the next step is due.
     step_at_us: u64,
@@ -67,6 +70,7 @@ impl Server {
             life: 0,
             boot_zero_ms: 0,
             inbox: Vec::new(),
+            open: BTreeMap::new(),
             last_ticket: 0,
             step_at_us: u64::MAX,
             paused_until_us: 0,
@@ -118,6 +122,7 @@ impl Server {
                 bus.stats.from_snapshot += u64::from(report.snapshot.is_some());
                 let incarnation = shard.ledger().incarnation().0;
                 bus.record(What::Opened { incarnation });
+                self.boundary.look_at_queues(bus, shard.ledger(), true);
                 self.boundary.look_at_leases(bus, self.now(bus), shard.ledger(), true);
                 self.shard = Some(shard);
                 self.wake(bus, 0);
@@ -158,11 +163,11 @@ impl Server {
     }
 
     /// A packet arrives; without a process it is lost.
-    pub(crate) fn receive(&mut self, bus: &mut Bus, packet: Rc<Packet>) {
+    pub(crate) fn receive(&mut self, bus: &mut Bus, item: Item) {
         if self.shard.is_none() {
             return;
         }
-        self.inbox.push(packet);
+        self.inbox.push(item);
         let us = bus.dice.around(100);
         self.wake(bus, us);
     }
@@ -202,6 +207,7 @@ impl Server {
     fn end_life(&mut self) {
         self.shard = None;
         self.inbox.clear();
+        self.open.clear();
         self.flush = None;
         self.step_at_us = u64::MAX;
         self.is_broken = false;
@@ -293,6 +299,11 @@ impl Server {
 
     fn say(&mut self, bus: &mut Bus, (asked, result): Answered<Asked>) {
         let result = result.map(Unread::read);
+        self.open.remove(&asked.ticket);
+        if result.is_ok() {
+            let before = self.open.range(..asked.ticket);
+            Boundary::deleted(bus, &asked, before.map(|(_, open)| open));
+        }
         self.boundary.said(bus, &asked, &result, self.boot_zero_ms.wrapping_sub(BOOTED_MS));
         if let Asker::Member(packet) = &asked.asker {
             let answer = Answer { process: packet.process, tag: packet.tag, result };

@@ -68,8 +68,14 @@ stats! {
     resent: "requests sent again",
     /// Requests given up without an answer.
     unknown: "requests given up",
+    /// Waiting requests that were withdrawn.
+    withdrawn: "waiting requests withdrawn",
+    /// Leases passed on to a named successor who waited.
+    handed_over: "leases handed over",
     /// Messages acknowledged.
     sent: "messages acknowledged",
+    /// Of these, before they were flushed.
+    relaxed: "acknowledged unflushed",
     /// Messages handed out.
     deliveries: "deliveries",
     /// Messages completed.
@@ -80,6 +86,8 @@ stats! {
     ghosts: "old tokens shown on purpose",
     /// Messages received and deleted, or purged.
     removed: "messages removed",
+    /// Queues deleted.
+    deleted: "queues deleted",
     /// Dead letters sent again.
     redriven: "dead letters sent again",
     /// Members that said goodbye.

@@ -2,12 +2,12 @@
 
 use bellwether::engine::Reply;
 use bellwether_core::message::{MessageView, Reason, State};
-use bellwether_core::name::Part;
+use bellwether_core::name::{LockToken, Part};
 use bellwether_core::outcome::Outcome;
 
 use super::Boundary;
 use crate::bus::Bus;
-use crate::history::{Body, Seen, Spot, Stands, What};
+use crate::history::{Body, Queue, Seen, Spot, Stands, Token, What};
 
 /// One look of the auditor, under way.
 #[derive(Debug)]
@@ -47,26 +47,34 @@ impl Boundary {
         &mut self,
         bus: &mut Bus,
         audit: u64,
-        queue: u8,
+        queue: Queue,
         part: Option<Part>,
-        reply: &Reply,
+        reply: Option<&Reply>,
     ) {
         let Some(under_way) = self.audits.get_mut(&audit) else { return };
         let as_of = under_way.as_of;
         under_way.parts_missing -= 1;
-        if let Outcome::Queue(info) = &reply.outcome {
+        let outcome = reply.map(|reply| &reply.outcome);
+        if let Some(Outcome::Queue(info)) = outcome {
             let (counts, totals) = (info.counts, info.totals);
             under_way.on_their_way += counts.ready + counts.locked + counts.scheduled;
             bus.record(What::Counted { as_of, queue, counts, totals });
             Self::settings_seen(bus, queue, &info.settings, as_of);
         }
-        if let (Outcome::Peeked(views), Some(part)) = (&reply.outcome, part) {
-            let mut contents = reply.contents.iter();
+        if let (Some(Outcome::Peeked(views)), Some(part)) = (outcome, part) {
+            let mut contents = reply.into_iter().flat_map(|reply| &reply.contents);
             let mut seen = Vec::with_capacity(views.len());
             for view in views {
                 let standing = view.message.standing;
+                let spot = Spot { queue, part, sequence: view.sequence.0 };
+                let lock = |lock: LockToken| Token {
+                    spot,
+                    number: lock.number.0,
+                    incarnation: lock.incarnation.0,
+                };
                 seen.push(Seen {
-                    spot: Spot { queue, part, sequence: view.sequence.0 },
+                    spot,
+                    lock: view.token().map(lock),
                     body: self.body(view, &mut contents),
                     origin: view.message.origin.0,
                     stands: match standing.state {

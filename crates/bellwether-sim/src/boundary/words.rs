@@ -3,10 +3,12 @@
 use bellwether::engine::Call;
 use bellwether_core::command::{Command, Disposition, Receive, ReceiveMode, Request};
 use bellwether_core::name::{
-    LeaseName, LockToken, QueueName, QueuePath, SequenceNumber, SessionId, SessionToken,
+    LeaseName, LockToken, Part, QueueName, SequenceNumber, SessionId, SessionToken,
 };
+use bellwether_core::settings::Durability;
 
-use crate::history::{Hold, How, Key, Spot, Token};
+use crate::history::{Hold, How, Key, Queue, Spot, Token};
+use crate::plan::Plan;
 
 /// Number of a queue, session or election, from its name.
 pub(super) fn index(name: &str) -> u8 {
@@ -28,21 +30,21 @@ pub(crate) fn lease_name(election: u8) -> LeaseName {
     LeaseName::new(&format!("e{election}")).expect("a good name")
 }
 
-pub(super) fn token(from: &QueuePath, token: LockToken) -> Token {
+pub(super) fn token(queue: Queue, part: Part, token: LockToken) -> Token {
     Token {
-        spot: spot(from, token.sequence),
+        spot: spot(queue, part, token.sequence),
         number: token.number.0,
         incarnation: token.incarnation.0,
     }
 }
 
-pub(super) fn spot(from: &QueuePath, sequence: SequenceNumber) -> Spot {
-    Spot { queue: index(from.queue.as_str()), part: from.part, sequence: sequence.0 }
+pub(super) fn spot(queue: Queue, part: Part, sequence: SequenceNumber) -> Spot {
+    Spot { queue, part, sequence: sequence.0 }
 }
 
-pub(super) fn hold(queue: &QueueName, token: &SessionToken) -> Hold {
+pub(super) fn hold(queue: Queue, token: &SessionToken) -> Hold {
     Hold {
-        queue: index(queue.as_str()),
+        queue,
         session: index(token.session.as_str()),
         number: token.number.0,
         incarnation: token.incarnation.0,
@@ -77,10 +79,51 @@ pub(super) fn is_durable(command: &Command) -> bool {
             | Command::ChangeLease { .. }
             | Command::BreakLease { .. }
             | Command::UpdateQueue { .. }
+            | Command::DeleteQueue { .. }
             | Command::Purge { .. }
             | Command::Redrive { .. }
             | Command::Receive(Receive { mode: ReceiveMode::ReceiveAndDelete, .. })
     )
+}
+
+/// Whether a request that succeeded is answered before it is flushed.
+pub(super) fn is_volatile(plan: &Plan, command: &Command) -> bool {
+    let relaxes = match command {
+        Command::Send { .. } | Command::Settle { .. } => true,
+        Command::Receive(receive) => receive.mode == ReceiveMode::ReceiveAndDelete,
+        _ => false,
+    };
+    relaxes && queue_of(command).is_some_and(|queue| is_relaxed(plan, index(queue.as_str())))
+}
+
+/// Whether a queue answers before it flushes.
+pub(super) fn is_relaxed(plan: &Plan, queue: impl Into<usize>) -> bool {
+    plan.queues[queue.into()].settings.durability == Durability::Relaxed
+}
+
+/// The queue that a request names.
+pub(super) fn queue_of(command: &Command) -> Option<&QueueName> {
+    match command {
+        Command::CreateQueue { queue, .. }
+        | Command::UpdateQueue { queue, .. }
+        | Command::DeleteQueue { queue }
+        | Command::DescribeQueue { queue }
+        | Command::Send { queue, .. }
+        | Command::Cancel { queue, .. }
+        | Command::Redrive { queue, .. }
+        | Command::AcceptSession { queue, .. }
+        | Command::RenewSession { queue, .. }
+        | Command::CloseSession { queue, .. }
+        | Command::SetSessionState { queue, .. }
+        | Command::GetSessionState { queue, .. } => Some(queue),
+        Command::Receive(Receive { from, .. })
+        | Command::ReceiveDeferred { from, .. }
+        | Command::Settle { from, .. }
+        | Command::RenewLocks { from, .. }
+        | Command::Purge { from, .. }
+        | Command::Peek { from, .. } => Some(&from.queue),
+        _ => None,
+    }
 }
 
 /// Whether a request asked again gets its first answer. Who asks for a lease does not: it may have

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Invariant;
 use super::fates::{Fates, ids_of};
-use crate::history::{Key, Record, What};
+use crate::history::{Key, Queue, Record, What};
 
 #[derive(Debug, Default)]
 pub(super) struct Check {
     fates: Fates,
     batches: BTreeMap<Key, Vec<u64>>,
     /// Message ids, and by whom they were sent first.
-    hashes: BTreeMap<(u8, u64), Key>,
+    hashes: BTreeMap<(Queue, u64), Key>,
 }
 
 impl Invariant for Check {

@@ -8,6 +8,7 @@ use bellwether_core::name::Part;
 
 use super::Invariant;
 use super::lock_book::LockBook;
+use super::volatile::Volatile;
 use crate::history::{Delivery, How, Record, Spot, Token, What};
 use crate::plan::Plan;
 
@@ -24,12 +25,14 @@ pub(super) struct Check {
     book: LockBook,
     last: BTreeMap<Spot, Last>,
     deliveries_max: Vec<u32>,
+    volatile: Volatile<Token>,
 }
 
 impl Check {
     pub(super) fn new(plan: &Plan) -> Self {
         let deliveries_max = plan.queues.iter().map(|q| q.settings.deliveries_max).collect();
-        Self { book: LockBook::default(), last: BTreeMap::new(), deliveries_max }
+        let (book, last, volatile) = Default::default();
+        Self { book, last, deliveries_max, volatile }
     }
 
     fn deliver(&mut self, delivery: &Delivery) -> Result<(), String> {
@@ -71,9 +74,17 @@ impl Invariant for Check {
     }
 
     fn see(&mut self, record: &Record) -> Result<(), String> {
+        for token in self.volatile.see(record) {
+            if let Some(last) = self.last.get_mut(&token.spot).filter(|l| l.token == token) {
+                last.ended = None;
+            }
+        }
         match &record.what {
             What::Delivered(delivery) => self.deliver(delivery)?,
-            What::Settled { token, how, ok: true, .. } => {
+            What::Settled { token, how, ok: true, volatile, .. } => {
+                if *volatile {
+                    self.volatile.note(record, *token);
+                }
                 if let Some(last) = self.last.get_mut(&token.spot).filter(|l| l.token == *token) {
                     last.ended = Some(*how);
                 }

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::history::{Body, How, Key, Record, Seen, Token, What};
+use super::volatile::Volatile;
+use crate::history::{Body, How, Key, Queue, Record, Seen, Token, What};
 
 #[derive(Clone, Copy, Debug)]
 #[allow(dead_code, reason = "some of it is only told to people")]
@@ -14,6 +15,7 @@ pub(super) struct Fate {
     /// Something was applied that may have ended it.
     pub(super) may_be_gone: bool,
     expires_wall_ms: u64,
+    queue: Queue,
 }
 
 impl Fate {
@@ -27,33 +29,46 @@ impl Fate {
 pub(super) struct Fates {
     pub(super) by_id: BTreeMap<u64, Fate>,
     /// By queue and number; a number never means another message (L8).
-    by_number: BTreeMap<(u8, u64), u64>,
+    by_number: BTreeMap<(Queue, u64), u64>,
     /// By request: messages it may have removed without naming them.
     removed: BTreeMap<Key, u64>,
+    volatile: Volatile<u64>,
 }
 
 impl Fates {
     pub(super) fn see(&mut self, record: &Record) {
+        for id in self.volatile.see(record) {
+            self.end(Some(id));
+        }
         match &record.what {
-            What::SendApplied { key, ids, expires_wall_ms, .. } => {
+            What::SendApplied { key, queue, ids, expires_wall_ms, .. } => {
                 for id in ids {
                     let fate = self.by_id.entry(*id).or_insert(Fate {
                         key: *key,
                         acknowledged: None,
                         may_be_gone: false,
                         expires_wall_ms: *expires_wall_ms,
+                        queue: *queue,
                     });
+                    fate.queue = *queue;
                     // Which copy was decided is not known, and wall clocks are put back.
                     fate.expires_wall_ms = fate.expires_wall_ms.min(*expires_wall_ms);
                 }
             }
-            What::Sent { queue, ids, sequences, .. } => {
+            What::Sent { queue, ids, sequences, volatile, .. } => {
                 for (id, sequence) in ids.iter().zip(sequences).filter(|(_, s)| **s != 0) {
+                    if *volatile {
+                        self.volatile.note(record, *id);
+                    }
                     self.by_number.insert((*queue, *sequence), *id);
                     if let Some(fate) = self.by_id.get_mut(id) {
                         fate.acknowledged.get_or_insert(record.index);
                     }
                 }
+            }
+            What::DeleteApplied { queue } => {
+                let in_it = self.by_id.values_mut().filter(|fate| fate.queue == *queue);
+                in_it.for_each(|fate| fate.may_be_gone = true);
             }
             What::CancelApplied { queue, sequences } => {
                 for sequence in sequences {
@@ -82,7 +97,7 @@ impl Fates {
                 let removed = self.removed.entry(*key).or_default();
                 *removed = if *remembered { *max } else { *removed + max };
             }
-            What::Removed { key, max, count, known } => {
+            What::Removed { key, max, count, known, .. } => {
                 let named = known.len() as u64;
                 if let Some(removed) = self.removed.get_mut(key) {
                     *removed = removed.saturating_sub(max - (count - named));

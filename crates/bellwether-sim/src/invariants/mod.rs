@@ -1,5 +1,5 @@
 //! What must always hold, one file each. The numbers are those of `docs/invariants.md`, M… those of
-//! `docs/message.md`.
+//! `docs/message.md`, T… those of `docs/lease.md`.
 
 use crate::history::Record;
 use crate::plan::Plan;
@@ -9,6 +9,7 @@ mod complete_is_idempotent_by_request;
 mod completed_stays_completed;
 mod conservation;
 mod counts;
+mod deleted_stays_deleted;
 mod delivered_is_what_was_sent;
 mod delivery_number_grows;
 mod fates;
@@ -24,12 +25,14 @@ mod no_acknowledged_message_lost;
 mod no_durable_answer_after_fault;
 mod no_early_regrant;
 mod no_lock_expires_early;
+mod nothing_for_the_withdrawn;
 mod old_term_refused;
 mod one_lock_at_a_time;
 mod one_principal_per_term;
 mod one_session_holder;
 mod one_trusting_leader;
 mod queue_drains;
+mod released_in_order;
 mod restart_grace;
 mod sequence_numbers_grow;
 mod session_order;
@@ -38,6 +41,7 @@ mod stale_token_refused;
 mod terms_only_grow;
 mod trust_ends_in_time;
 mod unknown_retry_adds_at_most_one;
+mod volatile;
 
 /// One invariant.
 pub(crate) trait Invariant: std::fmt::Debug {
@@ -76,6 +80,7 @@ impl Invariants {
             Box::new(complete_is_idempotent_by_request::Check::default()),
             Box::new(batch_all_or_nothing::Check::default()),
             Box::new(conservation::Check::default()),
+            Box::new(deleted_stays_deleted::Check::default()),
             Box::new(no_durable_answer_after_fault::Check::default()),
             Box::new(one_lock_at_a_time::Check::default()),
             Box::new(delivery_number_grows::Check::default()),
@@ -91,6 +96,8 @@ impl Invariants {
             Box::new(one_principal_per_term::Check::default()),
             Box::new(no_early_regrant::Check::default()),
             Box::new(granted_to_the_present::Check::default()),
+            Box::new(released_in_order::Check::default()),
+            Box::new(nothing_for_the_withdrawn::Check::default()),
             Box::new(restart_grace::Check::default()),
             Box::new(trust_ends_in_time::Check),
             Box::new(one_trusting_leader::Check::new(plan)),

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Invariant;
+use super::volatile::Volatile;
 use crate::history::{Body, How, Record, Spot, What};
 use crate::plan::Plan;
 
@@ -15,6 +16,7 @@ pub(super) struct Check {
     deferred: BTreeSet<Spot>,
     /// Delays are wall-clock times; they can be told only if that clock does not jump.
     steady: bool,
+    volatile: Volatile<Spot>,
 }
 
 impl Check {
@@ -24,6 +26,7 @@ impl Check {
             not_before: BTreeMap::new(),
             deferred: BTreeSet::new(),
             steady: plan.faults.wall_ms.is_none(),
+            volatile: Volatile::default(),
         }
     }
 }
@@ -34,6 +37,9 @@ impl Invariant for Check {
     }
 
     fn see(&mut self, record: &Record) -> Result<(), String> {
+        for spot in self.volatile.see(record) {
+            self.not_before.remove(&spot);
+        }
         match &record.what {
             What::SendApplied { ids, due_wall_ms, .. } if *due_wall_ms != 0 => {
                 self.due.extend(ids.iter().map(|id| (*id, *due_wall_ms)));
@@ -41,9 +47,17 @@ impl Invariant for Check {
             What::SettleApplied { token, how: How::Defer } => {
                 self.deferred.insert(token.spot);
             }
-            What::Settled { token, how: How::Abandon(delay_ms), ok: true, applied_ms, .. }
-                if self.steady && !self.deferred.contains(&token.spot) =>
-            {
+            What::Settled {
+                token,
+                how: How::Abandon(delay_ms),
+                ok: true,
+                applied_ms,
+                volatile,
+                ..
+            } if self.steady && !self.deferred.contains(&token.spot) => {
+                if *volatile {
+                    self.volatile.note(record, token.spot);
+                }
                 self.not_before.insert(token.spot, applied_ms + delay_ms);
             }
             What::Delivered(delivery) => {

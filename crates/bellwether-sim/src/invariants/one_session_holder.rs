@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::Invariant;
-use crate::history::{Hold, Key, Record, What};
+use crate::history::{Hold, Key, Queue, Record, What};
 
 #[derive(Clone, Copy, Debug)]
 struct Current {
@@ -18,7 +18,7 @@ struct Current {
 #[derive(Debug, Default)]
 pub(super) struct Check {
     given_to: BTreeMap<Hold, Key>,
-    current: BTreeMap<(u8, u8), Current>,
+    current: BTreeMap<(Queue, u8), Current>,
 }
 
 impl Check {

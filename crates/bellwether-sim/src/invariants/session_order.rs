@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Invariant;
 use super::fates::Fates;
-use crate::history::{Delivery, Hold, How, Record, What};
+use crate::history::{Delivery, Hold, How, Queue, Record, What};
 use crate::plan::Plan;
 
 #[derive(Debug)]
 pub(super) struct Check {
     fates: Fates,
     /// By queue and session: acknowledged messages by number.
-    sent: BTreeMap<(u8, u8), BTreeMap<u64, u64>>,
+    sent: BTreeMap<(Queue, u8), BTreeMap<u64, u64>>,
     /// By message: the hold it was last handed out under.
     under: BTreeMap<u64, Hold>,
     /// Set aside, or perhaps.

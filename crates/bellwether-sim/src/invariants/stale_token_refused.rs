@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::Invariant;
 use super::lock_book::LockBook;
+use super::volatile::Volatile;
 use crate::history::{Key, Record, Token, What};
 
 #[derive(Debug, Default)]
@@ -12,6 +13,7 @@ pub(super) struct Check {
     book: LockBook,
     /// Deliveries that were ended, and by which request.
     ended: BTreeMap<Token, Key>,
+    volatile: Volatile<Token>,
 }
 
 impl Check {
@@ -43,8 +45,14 @@ impl Invariant for Check {
     }
 
     fn see(&mut self, record: &Record) -> Result<(), String> {
+        for token in self.volatile.see(record) {
+            self.ended.remove(&token);
+        }
         match &record.what {
-            What::Settled { key, token, ok: true, applied_ms, .. } => {
+            What::Settled { key, token, ok: true, applied_ms, volatile, .. } => {
+                if *volatile {
+                    self.volatile.note(record, *token);
+                }
                 // The same request again says what it said: it is judged by its first time.
                 match self.ended.get(token) {
                     Some(first) if first == key => {}

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Invariant;
-use crate::history::{Body, Key, Record, What};
+use super::volatile::Volatile;
+use crate::history::{Body, Key, Queue, Record, What};
 use crate::plan::Plan;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,10 +32,11 @@ pub(super) struct Check {
     copies: BTreeMap<u64, Copies>,
     /// By queue and hash of a message id: who was accepted last, and when at the earliest, by the
     /// wall clock.
-    accepted: BTreeMap<(u8, u64), (Key, u64)>,
+    accepted: BTreeMap<(Queue, u64), (Key, u64)>,
     applied: BTreeMap<Key, Applied>,
     /// Only of queues that look for duplicates, by a wall clock that does not jump.
     windows: Vec<Option<u64>>,
+    volatile: Volatile<(Key, Vec<u64>)>,
 }
 
 impl Check {
@@ -45,6 +47,7 @@ impl Check {
             copies: BTreeMap::new(),
             accepted: BTreeMap::new(),
             applied: BTreeMap::new(),
+            volatile: Volatile::default(),
             windows: plan
                 .queues
                 .iter()
@@ -67,7 +70,7 @@ impl Check {
         Ok(())
     }
 
-    fn accept(&mut self, key: Key, queue: u8, sequences: &[u64]) -> Result<(), String> {
+    fn accept(&mut self, key: Key, queue: Queue, sequences: &[u64]) -> Result<(), String> {
         let Some(window) = self.windows[usize::from(queue)] else { return Ok(()) };
         let Some(applied) = self.applied.get(&key) else { return Ok(()) };
         let hashes = applied.hashes.iter().zip(sequences).filter(|(h, s)| **h != 0 && **s != 0);
@@ -90,6 +93,10 @@ impl Invariant for Check {
     }
 
     fn see(&mut self, record: &Record) -> Result<(), String> {
+        for (key, ids) in self.volatile.see(record) {
+            self.accepted.retain(|_, (by, _)| *by != key);
+            self.origins.retain(|id, _| !ids.contains(id));
+        }
         match &record.what {
             What::SendApplied { key, ids, hashes, wall_ms, .. } => {
                 for id in ids {
@@ -111,7 +118,10 @@ impl Invariant for Check {
                 }
                 Ok(())
             }
-            What::Sent { key, queue, ids, sequences, as_of, .. } => {
+            What::Sent { key, queue, ids, sequences, as_of, volatile, .. } => {
+                if *volatile {
+                    self.volatile.note(record, (*key, ids.clone()));
+                }
                 // Refusals are not kept: a late copy of a refused request is a request again. But
                 // nobody is refused whose request was accepted before.
                 let refused = |id: &u64| self.copies.get(id).map_or(0, |c| c.refused_as_of);

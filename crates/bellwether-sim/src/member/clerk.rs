@@ -35,6 +35,7 @@ impl Clerk {
         if bus.healed {
             // A late packet may have changed it again.
             self.next = (self.next + 1) % queues as u8;
+            shell.after(0, Timer::Create(self.next));
             let usual = &bus.plan.queues[usize::from(self.next)].settings;
             let (lock_ms, status) = (usual.lock_ms, Status::Active);
             return Self::change(shell, bus, self.next, lock_ms, status);
@@ -46,6 +47,12 @@ impl Clerk {
         let from = QueuePath { queue: queue_name(queue), part };
         let max = shell.dice.between(1, 3) as u32;
         match shell.dice.below(20) {
+            // Others move their messages to the first queue: it goes only if there are none.
+            0 if (queue > 0 || queues == 1) && shell.dice.percent(50) => {
+                Self::ask(shell, bus, Command::DeleteQueue { queue: queue_name(queue) });
+                let ms = shell.dice.around(1_500);
+                shell.after(ms, Timer::Create(queue));
+            }
             0..7 => self.receive(shell, bus, QueuePath::dead(queue_name(queue)), max, false),
             7..9 => self.receive(shell, bus, from, max, true),
             9..13 => {

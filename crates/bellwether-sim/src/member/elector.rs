@@ -186,8 +186,8 @@ impl Elector {
 
     fn release(&mut self, shell: &mut Shell, bus: &mut Bus, id: LeaseId) {
         self.renews = false;
-        let command =
-            Command::ReleaseLease { lease: lease_name(self.election), id, successor: None };
+        let successor = bus.successor(&mut shell.dice);
+        let command = Command::ReleaseLease { lease: lease_name(self.election), id, successor };
         let patience = Patience { resend_ms: self.plan.ttl_ms / 3, give_up_ms: self.plan.ttl_ms };
         shell.ask(bus, Who::Release { elector: self.index }, command, Vec::new(), patience);
     }

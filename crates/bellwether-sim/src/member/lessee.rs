@@ -55,7 +55,9 @@ impl Lessee {
             (false, 1) => Command::TouchLease { lease },
             // Also what is not held any more, or never was.
             (false, 2) | (true, 0..12) => Command::RenewLease { lease, id },
-            (false, 3) | (true, 16..) => Command::ReleaseLease { lease, id, successor: None },
+            (false, 3) | (true, 16..) => {
+                Command::ReleaseLease { lease, id, successor: bus.successor(&mut shell.dice) }
+            }
             (false, _) => {
                 self.id = Self::new_id(shell);
                 let ttl_ms = shell.dice.between(300, 6_000);
@@ -81,7 +83,10 @@ impl Lessee {
         };
         self.holds = false;
         let who = Who::Standing { lessee: self.index, turn: self.turn };
-        shell.ask(bus, who, command, Vec::new(), PATIENCE);
+        // Now and then it does not wait as long as it said.
+        let soon_ms = shell.dice.percent(30).then(|| shell.dice.between(200, 1_500));
+        let give_up_ms = soon_ms.unwrap_or(PATIENCE.give_up_ms);
+        shell.ask(bus, who, command, Vec::new(), Patience { give_up_ms, ..PATIENCE });
     }
 
     pub(super) fn hear(&mut self, shell: &mut Shell, turn: u64, heard: &Heard) {

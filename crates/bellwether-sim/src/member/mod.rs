@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use bellwether_core::time::BootTime;
 
-use crate::bus::{Answer, Bus, Event};
+use crate::bus::{Answer, Bus, Event, Withdrawal};
 use crate::clock::DriftingClock;
 use crate::history::What;
 use process::Process;
@@ -68,7 +68,12 @@ impl Member {
     /// Ends the process at once.
     pub(crate) fn kill(&mut self, bus: &mut Bus) {
         if let Some(process) = self.process.take() {
-            bus.record(What::MemberDown { member: self.index, process: process.number() });
+            let (member, process) = (self.index, process.number());
+            bus.record(What::MemberDown { member, process });
+            // The server may see the connection end, or not.
+            if bus.dice.percent(60) {
+                bus.send_withdrawal(Withdrawal { member, process, tag: None });
+            }
         }
         self.held_back.clear();
         self.wakes_at_us = u64::MAX;

@@ -36,6 +36,7 @@ impl Process {
     pub(super) fn start(bus: &mut Bus, member: usize, number: u32, now: BootTime) -> Self {
         let dice = bus.dice.fork();
         let mut shell = Shell::new(member, number, now, dice);
+        bus.ids[member] = shell.id;
         let plan = bus.plan.members[member].clone();
         let electors = plan
             .elections

@@ -122,7 +122,7 @@ impl Pump {
             }
             Action::Withdraw { attempt } => {
                 if let Some((_, tag)) = self.receive.take_if(|(of, _)| *of == attempt) {
-                    shell.forget(tag);
+                    shell.withdraw(bus, tag);
                 }
                 events.push(FlowEvent::Received { attempt, deliveries: Vec::new() });
             }

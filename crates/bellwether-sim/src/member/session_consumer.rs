@@ -117,7 +117,9 @@ impl SessionConsumer {
         self.left = shell.dice.between(1, 8);
         let queue = queue_name(self.queue);
         let command = Command::AcceptSession { queue, session, wait_ms };
-        let patience = Patience { resend_ms: wait_ms + 1_500, give_up_ms: wait_ms + 4_000 };
+        let soon = !bus.healed && shell.dice.percent(20);
+        let give_up_ms = if soon { 1 + wait_ms / 4 } else { wait_ms + 4_000 };
+        let patience = Patience { resend_ms: wait_ms + 1_500, give_up_ms };
         self.ask(shell, bus, Turn::Accepting, command, Vec::new(), patience);
     }
 

@@ -12,7 +12,7 @@ use bellwether_core::name::{LockToken, MemberId, MemberSlot, RequestNumber};
 use bellwether_core::time::BootTime;
 use bytes::Bytes;
 
-use crate::bus::{Bus, Packet};
+use crate::bus::{Bus, Packet, Withdrawal};
 use crate::dice::Dice;
 
 /// Which role asked, and for what.
@@ -195,6 +195,13 @@ impl Shell {
         self.after(patience.give_up_ms.max(1), Timer::GiveUp(tag));
     }
 
+    /// No answer is wanted any more, and the server is told so.
+    pub(super) fn withdraw(&mut self, bus: &mut Bus, tag: u64) {
+        self.forget(tag);
+        let (member, process) = (self.member, self.process);
+        bus.send_withdrawal(Withdrawal { member, process, tag: Some(tag) });
+    }
+
     /// No answer is waited for any more.
     pub(super) fn forget(&mut self, tag: u64) {
         self.open.remove(&tag);
@@ -228,6 +235,9 @@ impl Shell {
         open.parked = park(who);
         if !open.parked {
             self.open.remove(&tag);
+            if self.dice.percent(50) {
+                self.withdraw(bus, tag);
+            }
         }
         bus.stats.unknown += 1;
         Some(who)

@@ -11,7 +11,7 @@ use bellwether_core::name::{MemberSlot, Part, QueuePath, RequestNumber, Sequence
 use super::Server;
 use crate::bodies::Bodies;
 use crate::boundary::{Asked, Asker, lease_name, queue_name, session_name};
-use crate::bus::{Bus, Packet};
+use crate::bus::{Bus, Item, Packet};
 
 impl Server {
     /// Somebody sends a message, to see whether those who wait for it get it.
@@ -31,7 +31,7 @@ impl Server {
         let request = Request { member: MemberSlot(0), number, answered_below, command };
         let call = Call { request, contents: Few::One(body) };
         bus.probes.insert(id, (queue, session));
-        self.receive(bus, Rc::new(Packet { member: 0, process: 0, tag: 0, call }));
+        self.receive(bus, Item::Call(Rc::new(Packet { member: 0, process: 0, tag: 0, call })));
     }
 
     /// The auditor looks at everything, in one moment.
@@ -54,7 +54,7 @@ impl Server {
                     },
                     None => Command::DescribeQueue { queue: queue_name(queue) },
                 };
-                self.ask(bus, audit, queue, part, command);
+                self.ask(bus, audit, part, command);
             }
         }
         self.speak(bus);
@@ -64,19 +64,21 @@ impl Server {
 
     /// Somebody asks the holder of a lease to step down.
     pub(crate) fn ask_step_down(&mut self, bus: &Bus, election: u8) {
-        self.ask(bus, 0, 0, None, Command::AskStepDown { lease: lease_name(election) });
+        self.ask(bus, 0, None, Command::AskStepDown { lease: lease_name(election) });
     }
 
-    fn ask(&mut self, bus: &Bus, audit: u64, queue: u8, part: Option<Part>, command: Command) {
+    fn ask(&mut self, bus: &Bus, audit: u64, part: Option<Part>, command: Command) {
         let now = self.now(bus);
         let Some(shard) = &mut self.shard else { return };
         let none = RequestNumber(0);
         let request =
             Request { member: MemberSlot(0), number: none, answered_below: none, command };
-        let asker = Asker::Audit { audit, queue, part };
+        let asker = Asker::Audit { audit, part };
         self.last_ticket += 1;
-        let asked =
-            Asked { asker, applied_ms: bus.now_ms(), as_of: bus.history.len(), stood: Vec::new() };
+        let (applied_ms, as_of) = (bus.now_ms(), bus.history.len());
+        let queue = self.boundary.decided_in(shard.ledger(), &request);
+        let (ticket, stood) = (self.last_ticket, Vec::new());
+        let asked = Asked { asker, ticket, applied_ms, as_of, queue, stood };
         let call = Call { request, contents: Few::default() };
         shard.apply(now, Ticket(self.last_ticket), &call, asked);
     }

@@ -1,10 +1,12 @@
 //! One turn of the writer, and the flusher beside it.
 
+use std::rc::Rc;
+
 use bellwether_core::name::Ticket;
 
 use super::{Flush, Server};
-use crate::boundary::{Asked, Asker};
-use crate::bus::{Bus, Event, ServerEvent};
+use crate::boundary::{Asked, Asker, Boundary, Release};
+use crate::bus::{Bus, Event, Item, Packet, ServerEvent, Withdrawal};
 use crate::history::What;
 
 impl Server {
@@ -19,20 +21,13 @@ impl Server {
             shard.tick(now);
             self.boundary.look_at_leases(bus, now, shard.ledger(), false);
         }
-        for packet in std::mem::take(&mut self.inbox) {
-            self.last_ticket += 1;
-            let call = packet.call.clone();
-            self.boundary.applied(bus, &packet);
-            let as_of = bus.history.len();
-            let stood = self.boundary.stood(now, shard.ledger(), &call.request);
-            let asker = Asker::Member(packet);
-            let asked = Asked { asker, applied_ms: bus.now_ms(), as_of, stood };
-            shard.apply(now, Ticket(self.last_ticket), &call, asked);
-            self.boundary.look_at_leases(bus, now, shard.ledger(), false);
-            if bus.dice.percent(5) {
-                shard.seal();
+        for item in std::mem::take(&mut self.inbox) {
+            match item {
+                Item::Call(packet) => self.apply(bus, packet),
+                Item::Withdraw(withdrawal) => self.withdraw(bus, withdrawal),
             }
         }
+        let Some(shard) = &mut self.shard else { return };
         let sealed = bus.dice.percent(90);
         if sealed {
             shard.seal();
@@ -63,6 +58,48 @@ impl Server {
         // A timer is late now and then.
         let late_us = bus.dice.around(500);
         self.wake(bus, deadline_us.saturating_add(late_us).min(3_600_000_000));
+    }
+
+    fn apply(&mut self, bus: &mut Bus, packet: Rc<Packet>) {
+        let now = self.now(bus);
+        let Some(shard) = &mut self.shard else { return };
+        self.last_ticket += 1;
+        let ticket = self.last_ticket;
+        let request = &packet.call.request;
+        let queue = self.boundary.decided_in(shard.ledger(), request);
+        self.boundary.applied(bus, &packet, queue);
+        let as_of = bus.history.len();
+        let stood = self.boundary.stood(now, shard.ledger(), request);
+        let waiting = self.open.iter().filter(|(ticket, _)| shard.is_waiting(Ticket(**ticket)));
+        let release = Release::of(request, &stood, waiting.map(|(_, (_, packet))| &**packet));
+        let asker = Asker::Member(Rc::clone(&packet));
+        let asked = Asked { asker, ticket, applied_ms: bus.now_ms(), as_of, queue, stood };
+        shard.apply(now, Ticket(ticket), &packet.call, asked);
+        self.boundary.look_at_queues(bus, shard.ledger(), false);
+        self.boundary.look_at_leases(bus, now, shard.ledger(), false);
+        if let Some(release) = release {
+            self.boundary.released(bus, now, shard.ledger(), &release);
+        }
+        self.open.insert(ticket, (queue, packet));
+        if bus.dice.percent(5) {
+            shard.seal();
+        }
+    }
+
+    fn withdraw(&mut self, bus: &mut Bus, withdrawal: Withdrawal) {
+        let Some(shard) = &mut self.shard else { return };
+        let open = self.open.iter().filter(|(_, (_, packet))| withdrawal.is_of(packet));
+        let tickets: Vec<u64> = open.map(|(ticket, _)| *ticket).collect();
+        for ticket in tickets {
+            // What is decided already is answered, wanted or not.
+            if shard.withdraw(Ticket(ticket)).is_none() {
+                continue;
+            }
+            let Some((_, packet)) = self.open.remove(&ticket) else { continue };
+            bus.stats.withdrawn += 1;
+            let open = self.open.values().map(|(_, packet)| packet);
+            Boundary::withdrawn(bus, &packet.call.request, open);
+        }
     }
 
     fn begin_flush(&mut self, bus: &mut Bus) {

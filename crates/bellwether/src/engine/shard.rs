@@ -253,6 +253,11 @@ impl<R> Shard<R> {
         if self.ledger.withdraw(ticket) { self.asked.remove(&ticket) } else { None }
     }
 
+    /// Whether a request waits for what it asks for, and has changed nothing yet.
+    pub fn is_waiting(&self, ticket: Ticket) -> bool {
+        self.asked.contains_key(&ticket)
+    }
+
     /// How long until [`Shard::tick`] has something to do. It does nothing without a journal to
     /// write to, so then there is nothing to wait for, however much is due.
     pub fn next_deadline_ms(&self, now: Now) -> Option<u64> {
