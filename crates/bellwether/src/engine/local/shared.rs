@@ -195,7 +195,7 @@ impl Shared {
         let Some(shard) = writer.shard.as_mut() else { return };
         let answers = shard.take_free();
         // The more wait for a flush, the less a turn brings that comes before it is done.
-        self.company.store((2 * shard.waiting()).max(COMPANY_MIN), Ordering::Relaxed);
+        self.company.store((4 * shard.waiting()).max(COMPANY_MIN), Ordering::Relaxed);
         *self.lock_herald() = shard.first_waiting().and_then(Asker::ask).cloned();
         self.flusher
             .tell(Backlog { is_dirty: shard.needs_flush(), is_awaited: shard.awaits_flush() });
