@@ -9,7 +9,7 @@
 //! Numbers come in order and mostly leave in order, so records sit side by side in pages and a
 //! page goes when its last record does. A page that has become sparse is packed, so that one
 //! forgotten record never holds the memory of a full page. For the same reason a sorted list
-//! mostly has no gaps, and where a number stands in it is computed, not searched ([`find`]).
+//! mostly has no gaps, and where a number stands in it is computed, not searched (`find`).
 
 const PAGE: usize = 512;
 /// A packed page is spread out again above this fill; a spread page is packed below an eighth of

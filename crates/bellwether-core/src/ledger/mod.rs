@@ -439,11 +439,6 @@ impl Ledger {
         self.messages
     }
 
-    /// Which queue has this name now: another of the same name has another id.
-    pub fn queue_at(&self, name: &QueueName) -> Option<QueueId> {
-        self.names.get(name).copied()
-    }
-
     /// The overlay a settlement would replace, so that the engine can merge changed properties.
     pub fn overlay(
         &self,

@@ -12,6 +12,11 @@ use crate::time::{BootTime, Now, WallTime};
 use super::{Effects, Ledger, Timer, Waits, refuse};
 
 impl Ledger {
+    /// Which queue has this name now: another of the same name has another id.
+    pub fn queue_at(&self, name: &QueueName) -> Option<QueueId> {
+        self.names.get(name).copied()
+    }
+
     pub(super) fn create_queue(
         &mut self,
         now: Now,

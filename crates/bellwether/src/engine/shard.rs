@@ -15,6 +15,7 @@
 //! There are no threads and no clock here: the caller says what time it is and when a flush is
 //! done. `R` is how the caller finds back to whoever asked.
 
+mod entry;
 mod pieces;
 mod replay;
 mod upkeep;
@@ -24,12 +25,10 @@ use std::sync::Arc;
 
 use bellwether_core::change::Change;
 use bellwether_core::codec;
-use bellwether_core::command::{Command, NewContent, Request, Settlement};
+use bellwether_core::command::{Command, Request};
 use bellwether_core::content::{ContentId, Place};
-use bellwether_core::error::Refusal;
 use bellwether_core::few::Few;
 use bellwether_core::ledger::{Effects, Ledger};
-use bellwether_core::limits;
 use bellwether_core::message::MessageView;
 use bellwether_core::name::{MemberSlot, RequestNumber, Ticket};
 use bellwether_core::outcome::{Answer, Barrier, Outcome};
@@ -40,8 +39,8 @@ use super::Call;
 use super::bodies::Bodies;
 use super::content::{Content, Unread};
 use crate::error::Error;
-use crate::journal::{Flush, FrameNumber, Journal, JournalFault, Pressure, Replay};
-use crate::message::merge_overlays;
+use crate::journal::{Flush, FrameNumber, Journal, JournalFault, Replay};
+use entry::check_contents;
 use replay::Replayer;
 use upkeep::Upkeep;
 
@@ -176,42 +175,6 @@ impl<R> Shard<R> {
             self.asked.insert(ticket, asker);
         }
         self.after_apply(now);
-    }
-
-    /// A command's changes lie in one frame, so that a crash keeps all of them or none. What would
-    /// not fit beside what is there begins a frame of its own.
-    fn make_room(&mut self, call: &Call) -> Result<(), Error> {
-        let mut bytes: usize =
-            call.contents.iter().map(|content| content.len() + CHANGE_BYTES_MAX).sum();
-        if let Command::Send { messages, .. } = &call.request.command {
-            // Every queue that a message is forwarded through writes its session down once more.
-            let sessions = messages.iter().filter_map(|message| message.session.as_ref());
-            let once_more: usize = sessions.map(|session| session.as_str().len()).sum();
-            bytes += once_more * usize::from(limits::FORWARD_HOPS_MAX);
-        }
-        let bytes_max = self.frame_bytes_max.saturating_sub(CHANGE_BYTES_MAX);
-        if bytes > bytes_max {
-            let (bytes, bytes_max) = (bytes as u64, bytes_max as u64);
-            return Err(Refusal::TooLarge { what: "one request", bytes, bytes_max }.into());
-        }
-        if bytes > 0 && self.payload.len() + bytes > self.frame_bytes_target() {
-            self.seal();
-            if let Some(fault) = &self.broken {
-                return Err(fault.clone().into());
-            }
-        }
-        // Before the rules decide: what senders take of the reserve is missing for settling.
-        let is_full = self.journal.as_ref().is_some_and(|j| j.pressure() == Pressure::Full);
-        self.ledger.set_disk_full(is_full);
-        // A refusal says that nothing was stored: whoever asks again for what was accepted and
-        // waits for room must wait with it.
-        let request = &call.request;
-        // Nor is anybody refused who gives back: a lease nobody holds would be held for good.
-        let may_wait = request.command.writes_nothing() || request.command.gives_back();
-        if self.stalled && !may_wait && !self.ledger.is_decided(request) {
-            return Err(Refusal::DiskFull.into());
-        }
-        Ok(())
     }
 
     /// Half a unit at most, so that what is added in one go still fits behind it.
@@ -360,29 +323,6 @@ impl<R> Shard<R> {
         }
     }
 
-    /// Changed properties are kept as one overlay: a settlement that changes some is merged with
-    /// what earlier ones changed. `None` if there is nothing to merge.
-    fn merge_overlays(&mut self, call: &Call) -> Option<Call> {
-        let Command::Settle { from, settlements } = &call.request.command else { return None };
-        let mut merged_call: Option<Call> = None;
-        for (nth, Settlement { token, overlay, .. }) in settlements.iter().enumerate() {
-            let Some(new) = overlay else { continue };
-            let old = self.ledger.overlay(&from.queue, from.part, token.sequence);
-            let Some((id, place)) = old else { continue };
-            let journal = self.journal.as_deref();
-            let Ok(old) = self.bodies.get(id, place, journal).read() else { continue };
-            let new = call.contents.get(new.index as usize);
-            let Some(merged) = new.and_then(|new| merge_overlays(&old, new)) else { continue };
-            let Call { request, contents } = merged_call.get_or_insert_with(|| call.clone());
-            let Command::Settle { settlements, .. } = &mut request.command else { continue };
-            // A content of its own: another settlement may point to the same one.
-            let (index, bytes) = (contents.len() as u32, merged.len() as u32);
-            settlements[nth].overlay = Some(NewContent { index, bytes });
-            contents.push(merged);
-        }
-        merged_call
-    }
-
     /// Appends the frame that was filled, if any. Then nothing in it can be lost by a crash of
     /// this process.
     pub fn seal(&mut self) {
@@ -519,32 +459,5 @@ impl<R> Shard<R> {
     /// The rules, to look at.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
-    }
-}
-
-/// A command names the contents beside it by index and length: both must be true.
-fn check_contents(call: &Call) -> Result<(), Refusal> {
-    let is_there = |index: usize, bytes: u32| {
-        call.contents.get(index).is_some_and(|content| content.len() == bytes as usize)
-    };
-    let fits = match &call.request.command {
-        Command::Send { messages, .. } => messages
-            .iter()
-            .enumerate()
-            .all(|(index, message)| is_there(index, message.content_bytes)),
-        Command::Settle { settlements, .. } => settlements
-            .iter()
-            .filter_map(|settlement| settlement.overlay)
-            .all(|new| is_there(new.index as usize, new.bytes)),
-        Command::SetSessionState { state: Some(new), .. } => {
-            is_there(new.index as usize, new.bytes)
-        }
-        _ => true,
-    };
-    if fits {
-        Ok(())
-    } else {
-        let why = "the command names a content that does not travel with it".into();
-        Err(Refusal::InvalidValue { what: "contents", why })
     }
 }
