@@ -146,6 +146,11 @@ impl Asker {
         Self(Some(ask))
     }
 
+    /// What was asked.
+    pub(crate) fn call(&self) -> &Call {
+        self.0.as_ref().expect("it owes an answer until it gives it").call()
+    }
+
     /// Whom it owes the answer.
     pub(crate) fn ask(&self) -> Option<&Arc<Ask>> {
         self.0.as_ref()

@@ -153,25 +153,45 @@ impl<R> Shard<R> {
             broken: None,
             stalled: false,
         };
-        shard.collect(now, &[], None);
+        shard.collect(now);
         shard
     }
 
-    /// Applies one call. Its answer comes out of [`Shard::take_free`], now or later. Tickets are the caller's, from one on, and only grow.
+    /// Applies one call. Its answer comes out of [`Shard::take_free`], now or later. Tickets are
+    /// the caller's, from one on, and only grow.
     pub fn apply(&mut self, now: Now, ticket: Ticket, call: &Call, asker: R) {
+        let decided = self.decide(now, ticket, call);
+        self.answer(now, ticket, decided, asker);
+    }
+
+    /// The first half of [`Shard::apply`], for those whose asker holds the call: the rules decide,
+    /// and their changes go into the frame. The second half must follow.
+    pub(crate) fn decide(&mut self, now: Now, ticket: Ticket, call: &Call) -> Result<(), Error> {
         if let Some(fault) = &self.broken {
-            self.free.push((asker, Err(fault.clone().into())));
-            return;
+            return Err(fault.clone().into());
         }
         let merged = self.merge_overlays(call);
         let call = merged.as_ref().unwrap_or(call);
-        let checked = check_contents(call).map_err(Error::from);
-        if let Err(error) = checked.and_then(|()| self.make_room(call)) {
+        check_contents(call)?;
+        self.make_room(call)?;
+        self.ledger.apply(now, ticket, &call.request, &mut self.fx);
+        self.write_changes(now, &call.contents);
+        Ok(())
+    }
+
+    /// The second half: whoever has an answer now stands in its line.
+    pub(crate) fn answer(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        decided: Result<(), Error>,
+        asker: R,
+    ) {
+        if let Err(error) = decided {
             self.free.push((asker, Err(error)));
             return;
         }
-        self.ledger.apply(now, ticket, &call.request, &mut self.fx);
-        if let Some(asker) = self.collect(now, &call.contents, Some((ticket, asker))) {
+        if let Some(asker) = self.line_up_answers(Some((ticket, asker))) {
             self.asked.insert(ticket, asker);
         }
         self.after_apply(now);
@@ -195,7 +215,7 @@ impl<R> Shard<R> {
         };
         // Nobody asked, so nobody is answered.
         self.ledger.apply(now, Ticket(0), &request, &mut self.fx);
-        self.collect(now, &[], None);
+        self.collect(now);
         self.after_apply(now);
     }
 
@@ -230,14 +250,14 @@ impl<R> Shard<R> {
         self.ledger.next_deadline_ms(now)
     }
 
-    /// Puts changes into the frame and answers in their lines. Gives back the asker if it has no
-    /// answer yet.
-    fn collect(
-        &mut self,
-        now: Now,
-        contents: &[Bytes],
-        mut asking: Option<(Ticket, R)>,
-    ) -> Option<R> {
+    /// What nobody asked for: changes into the frame, answers in their lines.
+    fn collect(&mut self, now: Now) {
+        self.write_changes(now, &[]);
+        self.line_up_answers(None);
+    }
+
+    /// Puts changes into the frame.
+    fn write_changes(&mut self, now: Now, contents: &[Bytes]) {
         let mut changes = std::mem::take(&mut self.fx.changes);
         for change in &changes {
             if let Change::Content { id, index, .. } = *change {
@@ -253,6 +273,10 @@ impl<R> Shard<R> {
         }
         changes.clear();
         self.fx.changes = changes;
+    }
+
+    /// Puts answers in their lines. Gives back whoever asks if it has no answer yet.
+    fn line_up_answers(&mut self, mut asking: Option<(Ticket, R)>) -> Option<R> {
         let mut answers = std::mem::take(&mut self.fx.answers);
         for answer in answers.drain(..) {
             let asker = match asking.take_if(|(ticket, _)| *ticket == answer.ticket) {
@@ -390,7 +414,7 @@ impl<R> Shard<R> {
 
     fn show(&mut self, now: Now, frame: u64) {
         self.ledger.durable(now, frame, &mut self.fx);
-        self.collect(now, &[], None);
+        self.collect(now);
     }
 
     /// The machinery failed: nobody hears of anything that is not durable already.

@@ -259,7 +259,10 @@ impl Writer {
                 while let Some(item) = items.pop_front() {
                     match item {
                         Item::Call(ticket, ask) => {
-                            shard.apply(now, ticket, ask.call(), Asker::new(Arc::clone(&ask)));
+                            // From here on, so that it is told if the rules break off over it.
+                            let asker = Asker::new(ask);
+                            let decided = shard.decide(now, ticket, asker.call());
+                            shard.answer(now, ticket, decided, asker);
                         }
                         Item::Withdraw(ticket) => drop(shard.withdraw(ticket)),
                     }
