@@ -6,11 +6,15 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use bellwether_core::command::{Command, Request};
 use bellwether_core::error::Refusal;
+use bellwether_core::few::Few;
+use bellwether_core::name::{MemberSlot, RequestNumber};
 use bellwether_core::settings::QueueSettings;
 
 use super::Local;
 use crate::clock::Clock;
+use crate::engine::Call;
 use crate::engine::shard::{Shard, ShardOptions};
 use crate::error::Error;
 use crate::handle::Bellwether;
@@ -21,6 +25,10 @@ use crate::journal::file::{Fault, FileJournal, FileOptions, SimDisk};
 const FOR_EVER: Duration = Duration::from_secs(60);
 
 async fn open(disk: &SimDisk) -> Bellwether {
+    Bellwether::join(Arc::new(start(disk)), Clock::System).await.expect("a member")
+}
+
+fn start(disk: &SimDisk) -> Local {
     let clock = Clock::System;
     let file = FileOptions {
         segment_bytes_max: 64 << 10,
@@ -31,8 +39,7 @@ async fn open(disk: &SimDisk) -> Bellwether {
         let journal = FileJournal::open(Arc::new(disk.clone()), Path::new("/store"), file, replay)?;
         Ok(Box::new(journal) as Box<dyn Journal>)
     });
-    let local = Local::start(shard.expect("a store"), clock.clone());
-    Bellwether::join(Arc::new(local), clock).await.expect("a member")
+    Local::start(shard.expect("a store"), clock)
 }
 
 /// Uses up the disk and then the reserve, until a call waits for room.
@@ -142,6 +149,24 @@ async fn whoever_relies_on_a_promise_that_is_not_kept_is_answered() {
     bw.close().await;
 }
 
+#[tokio::test]
+async fn a_promise_does_not_outlive_its_future() {
+    let local = start(&SimDisk::new());
+    let none = RequestNumber(0);
+    let (member, command) = (MemberSlot(0), Command::ListMembers);
+    let request = Request { member, number: none, answered_below: none, command };
+    let ask = || local.submit(Call { request: request.clone(), contents: Few::default() });
+    let mut early = ask();
+    // This one's turn answers the other as well, which does not know it and promises one.
+    let _ = ask().await;
+    assert!(
+        std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut early).poll(cx).is_pending())).await
+    );
+    drop(early);
+    assert!(!local.shared.announce(), "nobody is there to take a turn");
+    local.close().await;
+}
+
 /// A task of an executor that is not ours.
 struct Strange {
     task: Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,
@@ -177,6 +202,8 @@ impl Wake for Strange {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_a_waker_does_the_others_are_answered() {
     let bw = open(&SimDisk::new()).await;
+    // A store whose threads hang cannot be closed; the test is to fail then, not to hang as well.
+    std::mem::forget(bw.clone());
     let queue = bw.create_queue("orders", QueueSettings::default()).await.unwrap();
     let panic: fn(&Arc<Strange>) = |strange| {
         assert!(strange.task.try_lock().is_err(), "not while it is polled: a part of the test");
