@@ -24,6 +24,8 @@ pub(crate) struct Deadlines<T> {
     row: VecDeque<Place<T>>,
     /// Places of the row that have been left.
     left: usize,
+    /// The place behind the one that was left last: whoever came next often goes next.
+    next: usize,
     late: BTreeSet<T>,
 }
 
@@ -36,7 +38,7 @@ struct Place<T> {
 
 impl<T> Default for Deadlines<T> {
     fn default() -> Self {
-        Self { row: VecDeque::new(), left: 0, late: BTreeSet::new() }
+        Self { row: VecDeque::new(), left: 0, next: 0, late: BTreeSet::new() }
     }
 }
 
@@ -70,15 +72,13 @@ impl<T: Copy + Ord> Deadlines<T> {
 
     /// Takes one out, if it is there.
     pub(crate) fn remove(&mut self, value: &T) {
-        let found = if self.row.front().is_some_and(|first| first.value == *value) {
-            Ok(0)
-        } else {
-            self.find(value)
-        };
+        let is_at = |i: &usize| self.row.get(*i).is_some_and(|place| place.value == *value);
+        let found = [self.next, 0].into_iter().find(is_at).ok_or(0).or_else(|_| self.find(value));
         match found {
             Ok(i) if self.row[i].is_taken => {
                 self.row[i].is_taken = false;
                 self.left += 1;
+                self.next = i + 1;
                 self.tidy();
             }
             _ => {
@@ -102,6 +102,7 @@ impl<T: Copy + Ord> Deadlines<T> {
     fn tidy(&mut self) {
         while self.row.pop_front_if(|place| !place.is_taken).is_some() {
             self.left -= 1;
+            self.next = self.next.saturating_sub(1);
         }
         while self.row.pop_back_if(|place| !place.is_taken).is_some() {
             self.left -= 1;

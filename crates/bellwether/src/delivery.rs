@@ -205,15 +205,14 @@ impl Deref for Delivery {
 impl Delivery {
     /// `None` for a message that cannot be read: it is tried again later, or set aside where its
     /// bytes are kept.
-    pub(crate) fn new(queue: Queue, now: BootTime, received: Received) -> Option<Self> {
+    pub(crate) fn new(queue: Queue, received: Received) -> Option<Self> {
         let token = received.0.view.token()?;
         let State::Locked(lock) = received.0.view.message.standing.state else { return None };
         let unreadable = received.0.unreadable.clone();
         let delivery = Self {
             queue,
             token,
-            // The lock began before its answer reached us; it is at most this long.
-            locked_until: now.plus_ms(lock.lock_ms.into()),
+            locked_until: lock.until,
             lock_ms: lock.lock_ms,
             received,
             changes: None,

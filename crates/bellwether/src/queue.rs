@@ -121,9 +121,7 @@ impl Queue {
     }
 
     pub(crate) fn deliveries(&self, reply: Reply) -> Vec<Delivery> {
-        let now = self.inner.clock.boot();
-        let received = messages(reply);
-        received.filter_map(|received| Delivery::new(self.clone(), now, received)).collect()
+        messages(reply).filter_map(|received| Delivery::new(self.clone(), received)).collect()
     }
 
     /// Looks at messages from a number on without touching them: active, locked, deferred and
@@ -268,8 +266,7 @@ impl Receive {
     pub async fn one(self) -> Result<Option<Delivery>, Error> {
         let receive = self.max(1);
         let reply = receive.queue.inner.ask(receive.command()).await?;
-        let now = receive.queue.inner.clock.boot();
-        Ok(messages(reply).next().and_then(|received| Delivery::new(receive.queue, now, received)))
+        Ok(messages(reply).next().and_then(|received| Delivery::new(receive.queue, received)))
     }
 
     /// The next messages, locked; none if the wait ended.

@@ -63,6 +63,16 @@ impl Ask {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whoever asks waits from here on. Before anybody else knows of it.
+    pub(crate) fn wait(self: &mut Arc<Self>, waker: &Waker) {
+        let ask = Arc::get_mut(self).expect("nobody else knows of it");
+        if let Progress::Waiting(asks) =
+            ask.progress.get_mut().unwrap_or_else(PoisonError::into_inner)
+        {
+            *asks = Some(waker.clone());
+        }
+    }
+
     /// Wakes whoever waits, to look around. False if nobody does.
     pub(crate) fn nudge(&self) -> bool {
         let waker = match &*self.lock() {
@@ -74,17 +84,12 @@ impl Ask {
     }
 
     /// Takes the answer; `None` if there will never be one.
-    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
-        let mut progress = self.lock();
-        if let Progress::Waiting(waker) = &mut *progress {
-            // Clones nothing if it is the same.
-            waker.get_or_insert_with(|| cx.waker().clone()).clone_from(cx.waker());
-            return Poll::Pending;
+    pub(crate) fn poll(self: &mut Arc<Self>, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
+        // Once the writer has answered nobody else knows of it, and it need not be locked.
+        if let Some(ask) = Arc::get_mut(self) {
+            return ask.progress.get_mut().unwrap_or_else(PoisonError::into_inner).poll(cx);
         }
-        match std::mem::replace(&mut *progress, Progress::Over) {
-            Progress::Answered(answer) => Poll::Ready(Some(answer)),
-            _ => Poll::Ready(None),
-        }
+        self.lock().poll(cx)
     }
 
     /// Stops waiting; the answer if it came in that moment.
@@ -128,6 +133,20 @@ impl Ask {
     }
 }
 
+impl Progress {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
+        if let Self::Waiting(waker) = self {
+            // Clones nothing if it is the same.
+            waker.get_or_insert_with(|| cx.waker().clone()).clone_from(cx.waker());
+            return Poll::Pending;
+        }
+        match std::mem::replace(self, Self::Over) {
+            Self::Answered(answer) => Poll::Ready(Some(answer)),
+            _ => Poll::Ready(None),
+        }
+    }
+}
+
 fn released(views: &[MessageView]) -> Option<Few<Settlement>> {
     let tokens = views.iter().filter_map(MessageView::token);
     let settlements: Few<_> = tokens
@@ -167,6 +186,7 @@ impl Asker {
         let waker = waker.take();
         *progress = Progress::Answered(answer);
         drop(progress);
+        drop(ask);
         wake(waker);
         None
     }

@@ -1,7 +1,6 @@
 //! The way into the writer: a list under a lock. Callers push, the writer takes everything at once.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bellwether_core::command::Command;
@@ -22,17 +21,29 @@ pub(crate) enum Item {
     Withdraw(Ticket),
 }
 
+/// What somebody found who left a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Left {
+    pub(crate) ticket: Ticket,
+    /// How much work lies there now, in messages.
+    pub(crate) weight: usize,
+    /// Somebody else has left a call before, and takes a turn.
+    pub(crate) is_promised: bool,
+}
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Inbox {
     state: Mutex<State>,
-    /// How much work lies there, to be looked at without the lock.
-    weight: AtomicUsize,
 }
 
 #[derive(Default)]
 struct State {
     items: VecDeque<Item>,
+    /// How much work lies there, in messages.
+    weight: usize,
+    /// Whoever left one of these calls takes a turn.
+    is_promised: bool,
     last_ticket: u64,
     closed: Option<Error>,
     /// Nobody looks here any more.
@@ -51,8 +62,9 @@ impl Inbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves a call for the writer. `None` if it cannot be taken; then it was answered.
-    pub(crate) fn push_call(&self, ask: Arc<Ask>) -> Option<Ticket> {
+    /// Leaves a call for the writer, and promises a turn. `None` if it cannot be taken; then it was
+    /// answered.
+    pub(crate) fn push_call(&self, ask: Arc<Ask>) -> Option<Left> {
         let mut state = self.lock();
         // What gives back what nobody took is always welcome.
         let is_welcome = ask.is_told() && !state.is_over;
@@ -67,30 +79,36 @@ impl Inbox {
         }
         state.last_ticket += 1;
         let ticket = Ticket(state.last_ticket);
-        self.weight.fetch_add(weight(ask.call()), Ordering::SeqCst);
+        state.weight += weight(ask.call());
         state.items.push_back(Item::Call(ticket, ask));
-        Some(ticket)
+        let is_promised = std::mem::replace(&mut state.is_promised, true);
+        Some(Left { ticket, weight: state.weight, is_promised })
     }
 
     /// Nobody waits for this answer any more.
     pub(crate) fn push_withdraw(&self, ticket: Ticket) {
         let mut state = self.lock();
         if state.closed.is_none() {
-            self.weight.fetch_add(1, Ordering::SeqCst);
+            state.weight += 1;
             state.items.push_back(Item::Withdraw(ticket));
         }
     }
 
-    /// Takes everything; `items` must be empty.
+    /// Takes everything, and with it the promise; `items` must be empty.
     pub(crate) fn take(&self, items: &mut VecDeque<Item>) {
         let mut state = self.lock();
         std::mem::swap(&mut state.items, items);
-        self.weight.store(0, Ordering::SeqCst);
+        state.weight = 0;
+        state.is_promised = false;
     }
 
-    /// How much work lies there, in messages; zero if nothing does.
-    pub(crate) fn weight(&self) -> usize {
-        self.weight.load(Ordering::SeqCst)
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().items.is_empty()
+    }
+
+    /// Whether somebody who left a call takes a turn.
+    pub(crate) fn is_promised(&self) -> bool {
+        self.lock().is_promised
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -8,49 +8,65 @@ use bellwether_core::name::Ticket;
 
 use super::ask::Ask;
 use super::content::Unread;
-use super::local::shared::Shared;
+use super::local::shared::{Entered, Shared};
 use super::{Call, Reply};
 use crate::error::Error;
 
-/// See the module. Dropped before it came, the request is withdrawn; if it was answered in that
-/// moment, what it was given is given back. Nothing stays locked for nobody.
+/// See the module. Nothing is asked before it is polled. Dropped before the answer came, the request
+/// is withdrawn; if it was answered in that moment, what it was given is given back. Nothing stays
+/// locked for nobody.
 #[derive(Debug)]
 pub(crate) struct Pending<'a> {
     ask: Arc<Ask>,
     shared: &'a Shared,
-    ticket: Ticket,
     step: Step,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The call lies in the inbox.
-    Asked,
+    /// Nobody else knows of it.
+    New,
     /// Others in this runtime were let go first, and rely on it that we take a turn for them all.
-    Promised,
-    /// Somebody else takes the turn; the answer wakes us.
-    Waiting,
+    Promised(Ticket),
+    /// Somebody takes the turn, or has; the answer wakes us.
+    Waiting(Ticket),
     /// Nobody waits for the answer any more.
     Done,
 }
 
 impl<'a> Pending<'a> {
-    /// Leaves the call in the inbox.
     pub(crate) fn new(shared: &'a Shared, call: Call) -> Self {
-        Self::with(shared, Ask::new(call, false))
+        Self { ask: Ask::new(call, false), shared, step: Step::New }
     }
 
     /// The same for a call whose outcome stands even if nobody takes its answer.
     pub(crate) fn for_good(shared: &'a Shared, call: Call) -> Self {
-        Self::with(shared, Ask::new(call, true))
+        Self { ask: Ask::new(call, true), shared, step: Step::New }
     }
 
-    fn with(shared: &'a Shared, ask: Arc<Ask>) -> Self {
-        let (ticket, step) = match shared.inbox.push_call(Arc::clone(&ask)) {
-            Some(ticket) => (ticket, Step::Asked),
-            None => (Ticket(0), Step::Waiting),
-        };
-        Self { ask, shared, ticket, step }
+    /// The first poll. False if the answer can only come later.
+    fn begin(&mut self, cx: &Context<'_>) -> bool {
+        self.ask.wait(cx.waker());
+        match self.shared.enter(Arc::clone(&self.ask)) {
+            Entered::Turn(ticket) => {
+                self.step = Step::Waiting(ticket);
+                self.shared.work();
+                true
+            }
+            Entered::Promise(ticket) => {
+                self.step = Step::Promised(ticket);
+                cx.waker().wake_by_ref();
+                false
+            }
+            Entered::Wait(ticket) => {
+                self.step = Step::Waiting(ticket);
+                false
+            }
+            Entered::Answered => {
+                self.step = Step::Done;
+                true
+            }
+        }
     }
 }
 
@@ -59,20 +75,17 @@ impl Future for Pending<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.step {
-            Step::Asked if !self.shared.is_in_company() => {
-                if !self.shared.leave_to_promise() {
-                    self.step = Step::Promised;
-                    cx.waker().wake_by_ref();
+            Step::New => {
+                if !self.begin(cx) {
                     return Poll::Pending;
                 }
-                self.step = Step::Waiting;
             }
-            Step::Asked | Step::Promised => {
-                self.step = Step::Waiting;
-                self.shared.keep_promise();
+            Step::Promised(ticket) => {
+                self.step = Step::Waiting(ticket);
+                self.shared.work();
             }
             // Woken without an answer: the flusher leaves it to us to hand out what is durable.
-            Step::Waiting => self.shared.hand_out(),
+            Step::Waiting(_) => self.shared.hand_out(),
             Step::Done => {}
         }
         let answer = std::task::ready!(self.ask.poll(cx));
@@ -90,19 +103,15 @@ impl Future for Pending<'_> {
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        if self.step == Step::Done {
-            return;
-        }
+        let (Step::Promised(ticket) | Step::Waiting(ticket)) = self.step else { return };
         match self.ask.leave() {
             Some(answer) => {
                 if let Some(call) = self.ask.undo(&answer) {
                     self.shared.tell(call);
                 }
             }
-            None => self.shared.withdraw(self.ticket),
-        }
-        if self.step == Step::Promised {
-            self.shared.keep_promise();
+            // Takes a turn, as may have been promised.
+            None => self.shared.withdraw(ticket),
         }
     }
 }

@@ -17,7 +17,7 @@
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use bellwether_core::name::Ticket;
@@ -48,14 +48,25 @@ pub(crate) struct Shared {
     writer: Mutex<Writer>,
     /// How many wait for the writer with the right of way.
     claims: AtomicUsize,
-    /// Somebody lets others go first and then takes a turn for all of them.
-    is_promised: AtomicBool,
     /// Somebody who waits for the next flush.
     herald: Mutex<Option<Arc<Ask>>>,
     /// So much in the inbox is worth a turn, without waiting for more.
     company: AtomicUsize,
     /// A flush was done that the writer has not heard of.
     is_more_durable: AtomicBool,
+}
+
+/// What whoever left a call has to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Entered {
+    /// There is enough for a batch: takes a turn at once.
+    Turn(Ticket),
+    /// Lets others go first, then takes a turn for all of them.
+    Promise(Ticket),
+    /// Somebody else takes it.
+    Wait(Ticket),
+    /// It was not taken in, and is answered.
+    Answered,
 }
 
 /// What the lock protects.
@@ -85,7 +96,6 @@ impl Shared {
             has_flusher,
             writer: Mutex::new(writer),
             claims: AtomicUsize::new(0),
-            is_promised: AtomicBool::new(false),
             herald: Mutex::new(None),
             company: AtomicUsize::new(COMPANY_MIN),
             is_more_durable: AtomicBool::new(false),
@@ -95,9 +105,8 @@ impl Shared {
     /// Does what was asked, unless somebody is at it.
     pub(crate) fn work(&self) {
         for _ in 0..TURNS_MAX {
-            // Whoever found the lock held has left its call before, and whoever held it looks
+            // Whoever finds the writer held has left its call before, and whoever held it looks
             // after it let go: one of the two sees what the other did.
-            fence(Ordering::SeqCst);
             if !self.is_work_left() {
                 return;
             }
@@ -111,7 +120,7 @@ impl Shared {
 
     /// Whether something was asked, or has become durable, that nobody has looked at.
     pub(super) fn is_work_left(&self) -> bool {
-        self.inbox.weight() > 0 || self.is_more_durable.load(Ordering::SeqCst)
+        self.is_more_durable.load(Ordering::SeqCst) || !self.inbox.is_empty()
     }
 
     /// The writer, if nobody has it and nobody claims it.
@@ -126,31 +135,23 @@ impl Shared {
         }
     }
 
-    /// Whether so much lies in the inbox that a turn need not wait for more.
-    pub(crate) fn is_in_company(&self) -> bool {
-        self.inbox.weight() >= self.company.load(Ordering::Relaxed)
-    }
-
-    /// Leaves a call to whoever has promised a turn. If this is false the caller has promised one,
-    /// and keeps it by [`Shared::keep_promise`].
-    pub(crate) fn leave_to_promise(&self) -> bool {
-        self.is_promised.swap(true, Ordering::SeqCst)
-            && self.has_flusher
-            && !self.flusher.is_asleep()
-    }
-
-    /// Takes the turn that was promised, if there is still something to do.
-    pub(crate) fn keep_promise(&self) {
-        // First: whoever comes after this finds no promise and makes one.
-        self.is_promised.store(false, Ordering::SeqCst);
-        self.work();
+    /// Leaves a call in the inbox.
+    pub(crate) fn enter(&self, ask: Arc<Ask>) -> Entered {
+        let Some(left) = self.inbox.push_call(ask) else { return Entered::Answered };
+        if left.weight >= self.company.load(Ordering::Relaxed) {
+            return Entered::Turn(left.ticket);
+        }
+        if left.is_promised && self.has_flusher && !self.flusher.is_asleep() {
+            return Entered::Wait(left.ticket);
+        }
+        Entered::Promise(left.ticket)
     }
 
     /// Something has become durable: has it handed out by one of those who wait for it. False if
     /// nobody is there to do it.
     pub(super) fn announce(&self) -> bool {
         self.is_more_durable.store(true, Ordering::SeqCst);
-        if self.is_promised.load(Ordering::SeqCst) {
+        if self.inbox.is_promised() {
             return true;
         }
         let herald = self.lock_herald().take();
@@ -190,7 +191,6 @@ impl Shared {
         let now = self.clock.now();
         // Taken, not stored: then what the flusher did before it said so is seen.
         self.is_more_durable.swap(false, Ordering::SeqCst);
-        self.is_promised.store(false, Ordering::SeqCst);
         writer.turn(now, &self.inbox);
         let Some(shard) = writer.shard.as_mut() else { return };
         let answers = shard.take_free();

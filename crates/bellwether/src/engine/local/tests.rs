@@ -155,14 +155,12 @@ async fn a_promise_does_not_outlive_its_future() {
     let none = RequestNumber(0);
     let (member, command) = (MemberSlot(0), Command::ListMembers);
     let request = Request { member, number: none, answered_below: none, command };
-    let ask = || local.submit(Call { request: request.clone(), contents: Few::default() });
-    let mut early = ask();
-    // This one's turn answers the other as well, which does not know it and promises one.
-    let _ = ask().await;
+    let mut promise = local.submit(Call { request, contents: Few::default() });
     assert!(
-        std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut early).poll(cx).is_pending())).await
+        std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut promise).poll(cx).is_pending())).await
     );
-    drop(early);
+    assert!(local.shared.announce(), "it takes a turn");
+    drop(promise);
     assert!(!local.shared.announce(), "nobody is there to take a turn");
     local.close().await;
 }
