@@ -270,7 +270,7 @@ impl Election {
 
     fn candidacy(&self) -> Result<Candidacy, Refusal> {
         let config = Config {
-            member: self.inner.member_id,
+            member: self.inner.engine.member_id(),
             ttl_ms: ms(self.ttl),
             wait_ms: ms(self.wait),
             retry_ms: ms(self.retry),

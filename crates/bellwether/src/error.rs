@@ -20,6 +20,14 @@ pub enum Error {
     /// The server could not do it; its operator must act.
     #[error("the server failed: {0}")]
     Failed(String),
+    /// There is no connection to the server; nothing was asked of it.
+    #[error("cannot reach {address}: {why}; is the server running there (`bellwether serve`)?")]
+    Unreachable {
+        /// Where it should be.
+        address: String,
+        /// What happened.
+        why: String,
+    },
     /// The store was closed.
     #[error("the store was closed by this process; open it again")]
     Closed,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bellwether_core::command::{Command, Request};
 use bellwether_core::few::Few;
 use bellwether_core::limits;
-use bellwether_core::name::{LeaseName, MemberId, MemberSlot, QueueName, RequestNumber};
+use bellwether_core::name::{LeaseName, MemberId, MemberSlot, QueueName};
 use bellwether_core::outcome::{MemberInfo, Outcome, QueueInfo};
 use bellwether_core::settings::QueueSettings;
 use bytes::Bytes;
@@ -14,7 +14,8 @@ use crate::clock::{Clock, VirtualClock};
 use crate::elector::Election;
 use crate::engine::local::Local;
 use crate::engine::pending::Pending;
-use crate::engine::{Call, Reply};
+use crate::engine::remote::{Remote, RemoteOptions};
+use crate::engine::{Call, Engine, Reply, call};
 use crate::error::Error;
 use crate::lease::Lease;
 use crate::open::Open;
@@ -43,10 +44,8 @@ pub struct Bellwether {
 
 #[derive(Debug)]
 pub(crate) struct Inner {
-    engine: Arc<Local>,
+    pub(crate) engine: Engine,
     pub(crate) clock: Clock,
-    pub(crate) member: MemberSlot,
-    pub(crate) member_id: MemberId,
     pub(crate) presence: crate::presence::Presence,
     pub(crate) unreadable: crate::delivery::Unreadable,
 }
@@ -67,7 +66,7 @@ impl Bellwether {
     }
 
     /// Takes part in a running engine as a new member.
-    pub(crate) async fn join(engine: Arc<Local>, clock: Clock) -> Result<Self, Error> {
+    pub(crate) async fn join(local: Arc<Local>, clock: Clock) -> Result<Self, Error> {
         let member_id = MemberId(crate::chance::random_u128());
         let command = Command::Join {
             id: member_id,
@@ -75,22 +74,36 @@ impl Bellwether {
             // This process is the store: as long as the store is open, the member is here.
             ttl_ms: limits::LEASE_MS_INFINITE,
         };
-        let reply = engine.submit(call(MemberSlot(0), command, Few::default())).await?;
+        let reply = local.submit(call(MemberSlot(0), command)).await?;
         let Outcome::Joined(member) = reply.outcome else { unreachable_outcome(&reply.outcome) };
+        Ok(Self::with(Engine::Local { local, member, id: member_id }, clock))
+    }
+
+    /// Takes part in the engine of a server.
+    pub(crate) async fn connect(options: RemoteOptions) -> Result<Self, Error> {
+        let clock = options.clock.clone();
+        Ok(Self::with(Engine::Remote(Remote::open(options).await?), clock))
+    }
+
+    fn with(engine: Engine, clock: Clock) -> Self {
         let (presence, unreadable) = Default::default();
-        let inner = Inner { engine, clock, member, member_id, presence, unreadable };
-        Ok(Self { inner: Arc::new(inner) })
+        Self { inner: Arc::new(Inner { engine, clock, presence, unreadable }) }
     }
 
     /// A second member in the same store, with leases of its own: for tests and for programs
     /// that run several candidates in one process.
     pub async fn another_member(&self) -> Result<Self, Error> {
-        Self::join(Arc::clone(&self.inner.engine), self.inner.clock.clone()).await
+        match &self.inner.engine {
+            Engine::Local { local, .. } => {
+                Self::join(Arc::clone(local), self.inner.clock.clone()).await
+            }
+            Engine::Remote(remote) => Self::connect(remote.options().clone()).await,
+        }
     }
 
     /// This member's id, as others see it.
     pub fn member(&self) -> MemberId {
-        self.inner.member_id
+        self.inner.engine.member_id()
     }
 
     /// Creates a queue, or finds it: an existing queue's settings are left alone.
@@ -141,7 +154,7 @@ impl Bellwether {
 
     /// The slot this member has in the ledger, for [`Bellwether::call`].
     pub fn slot(&self) -> MemberSlot {
-        self.inner.member
+        self.inner.engine.member()
     }
 
     /// Finishes what is in flight, flushes, and lets go of the store. Later calls are answered
@@ -158,12 +171,12 @@ impl Inner {
     }
 
     pub(crate) fn ask_with(&self, command: Command, contents: Few<Bytes>) -> Pending<'_> {
-        self.engine.submit(call(self.member, command, contents))
+        self.engine.submit(Call { contents, ..call(self.engine.member(), command) })
     }
 
     /// Asks for what stands even if the caller leaves before the answer.
     pub(crate) fn ask_for_good(&self, command: Command) -> Pending<'_> {
-        self.engine.submit_for_good(call(self.member, command, Few::default()))
+        self.engine.submit_for_good(call(self.engine.member(), command))
     }
 
     /// Asks without waiting for the answer, from where nothing can be awaited.
@@ -172,13 +185,8 @@ impl Inner {
     }
 
     pub(crate) fn tell_with(&self, command: Command, contents: Few<Bytes>) {
-        self.engine.tell(call(self.member, command, contents));
+        self.engine.tell(Call { contents, ..call(self.engine.member(), command) });
     }
-}
-
-fn call(member: MemberSlot, command: Command, contents: Few<Bytes>) -> Call {
-    let (number, answered_below) = (RequestNumber(0), RequestNumber(0));
-    Call { request: Request { member, number, answered_below, command }, contents }
 }
 
 /// The engine answered a command with another command's outcome: a broken invariant.

@@ -2,13 +2,18 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clock::{Clock, VirtualClock};
 use crate::engine::local::Local;
+use crate::engine::remote::{Address, RemoteOptions};
 use crate::engine::shard::ShardOptions;
 use crate::error::Error;
 use crate::handle::Bellwether;
 use crate::journal::file::FileOptions;
+
+/// Long enough for a server to be started again.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a store is opened with, when the defaults do not fit.
 ///
@@ -23,16 +28,19 @@ pub struct Open {
     clock: Clock,
     shard: ShardOptions,
     file: FileOptions,
+    patience: Duration,
 }
 
 impl Open {
-    /// The store at `address`: `memory:` or `file:PATH`.
+    /// The store at `address`: `memory:`, `file:PATH`, or that of a server: `bellwether://HOST:PORT`
+    /// or `bellwether+unix:PATH`.
     pub fn new(address: impl Into<String>) -> Self {
         Self {
             address: address.into(),
             clock: Clock::System,
             shard: ShardOptions::default(),
             file: FileOptions::default(),
+            patience: PATIENCE,
         }
     }
 
@@ -56,6 +64,14 @@ impl Open {
     #[must_use]
     pub fn body_cache_bytes_max(mut self, bytes: usize) -> Self {
         self.shard.body_cache_bytes_max = bytes;
+        self
+    }
+
+    /// How long a call waits for a connection to the server before it fails; half a minute if not
+    /// said.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
         self
     }
 
@@ -85,8 +101,14 @@ impl Open {
                 Ok(opened) => opened?,
                 Err(panic) => return Err(wrong(&format!("opening it failed: {panic}"))),
             }
+        } else if let Some(address) = Address::read(&self.address) {
+            let address = address.map_err(wrong)?;
+            let (clock, patience) = (self.clock, self.patience);
+            return Bellwether::connect(RemoteOptions { address, clock, patience }).await;
         } else {
-            return Err(wrong("the address starts with memory: or file:"));
+            return Err(wrong(
+                "the address starts with memory:, file:, bellwether:// or bellwether+unix:",
+            ));
         };
         Bellwether::join(Arc::new(local), self.clock).await
     }

@@ -40,6 +40,7 @@ pub use wire::{put_number, put_text};
 
 use crate::command::{Command, Request};
 use crate::error::Refusal;
+use crate::name::{MemberSlot, RequestNumber};
 use crate::outcome::Outcome;
 use crate::time::BootTime;
 use wire::Wire;
@@ -82,6 +83,20 @@ pub fn decode_refusal(reader: &mut Reader<'_>) -> Result<Refusal, BadBytes> {
 /// Appends a request.
 pub fn encode_request(request: &Request, out: &mut Vec<u8>) {
     request.put(out);
+}
+
+/// Appends a request of `member` under `number`, whoever and whatever the request itself names.
+pub fn encode_request_as(
+    request: &Request,
+    member: MemberSlot,
+    number: RequestNumber,
+    answered_below: RequestNumber,
+    out: &mut Vec<u8>,
+) {
+    member.put(out);
+    number.put(out);
+    answered_below.put(out);
+    request.command.put(out);
 }
 
 /// Reads a request.

@@ -14,6 +14,7 @@ use bellwether_core::outcome::Outcome;
 
 use super::Call;
 use super::content::Unread;
+use super::outbox::Outbox;
 use crate::error::Error;
 
 pub(crate) type Answer = Result<Unread, Error>;
@@ -27,6 +28,15 @@ pub(crate) struct Ask {
     /// Nobody waits for the answer, from the beginning.
     is_told: bool,
     progress: Mutex<Progress>,
+    post: Option<Post>,
+}
+
+/// Where the answer goes, instead of waiting here.
+#[derive(Debug)]
+struct Post {
+    outbox: Arc<Outbox>,
+    /// What the reader of the outbox calls the ask.
+    number: u64,
 }
 
 #[derive(Debug)]
@@ -42,13 +52,25 @@ enum Progress {
 impl Ask {
     pub(crate) fn new(call: Call, is_for_good: bool) -> Arc<Self> {
         let progress = Mutex::new(Progress::Waiting(None));
-        Arc::new(Self { call, is_for_good, is_told: false, progress })
+        Arc::new(Self { call, is_for_good, is_told: false, progress, post: None })
+    }
+
+    /// A call whose answer goes to an outbox, under this number.
+    pub(crate) fn posted(call: Call, outbox: Arc<Outbox>, number: u64) -> Arc<Self> {
+        let (progress, post) =
+            (Mutex::new(Progress::Waiting(None)), Some(Post { outbox, number }));
+        Arc::new(Self { call, is_for_good: false, is_told: false, progress, post })
     }
 
     /// A call whose answer nobody waits for.
     pub(crate) fn told(call: Call) -> Arc<Self> {
         let progress = Mutex::new(Progress::Over);
-        Arc::new(Self { call, is_for_good: false, is_told: true, progress })
+        Arc::new(Self { call, is_for_good: false, is_told: true, progress, post: None })
+    }
+
+    /// Whether its outcome stands even if nobody takes the answer.
+    pub(crate) fn is_for_good(&self) -> bool {
+        self.is_for_good
     }
 
     pub(crate) fn is_told(&self) -> bool {
@@ -75,6 +97,9 @@ impl Ask {
 
     /// Wakes whoever waits, to look around. False if nobody does.
     pub(crate) fn nudge(&self) -> bool {
+        if let Some(post) = &self.post {
+            return post.outbox.nudge();
+        }
         let waker = match &*self.lock() {
             Progress::Waiting(Some(waker)) => waker.clone(),
             _ => return false,
@@ -98,6 +123,16 @@ impl Ask {
             Progress::Answered(answer) => Some(answer),
             _ => None,
         }
+    }
+
+    /// What the reader of its outbox calls it.
+    pub(crate) fn number(&self) -> u64 {
+        self.post.as_ref().map_or(0, |post| post.number)
+    }
+
+    /// Whether nobody wants the answer any more.
+    pub(crate) fn is_left(&self) -> bool {
+        matches!(*self.lock(), Progress::Over)
     }
 
     /// The call that gives back what was handed out by an answer nobody takes, if anything was.
@@ -130,6 +165,13 @@ impl Ask {
         let (number, answered_below) = (RequestNumber(0), RequestNumber(0));
         let request = Request { member: *member, number, answered_below, command };
         Some(Call { request, contents: Few::default() })
+    }
+
+    /// The same for an answer that may not have reached whoever asked. Under a number it is kept,
+    /// to be asked for again.
+    pub(crate) fn undo_unheard(&self, answer: &Answer) -> Option<Call> {
+        let is_kept = self.call.request.number.0 > 0 && self.call.request.member.0 > 0;
+        if is_kept && !self.is_left() { None } else { self.undo(answer) }
     }
 }
 
@@ -178,6 +220,10 @@ impl Asker {
     /// Hands over the answer. Gives back the call that undoes it if nobody is there to take it.
     pub(crate) fn answer(mut self, answer: Answer) -> Option<Call> {
         let ask = self.0.take()?;
+        if let Some(post) = &ask.post {
+            let outbox = Arc::clone(&post.outbox);
+            return outbox.put(ask, Some(answer));
+        }
         let mut progress = ask.lock();
         let Progress::Waiting(waker) = &mut *progress else {
             drop(progress);
@@ -195,6 +241,12 @@ impl Asker {
 impl Drop for Asker {
     fn drop(&mut self) {
         let Some(ask) = self.0.take() else { return };
+        if let Some(post) = &ask.post {
+            let outbox = Arc::clone(&post.outbox);
+            // Nothing was answered, so there is nothing to undo.
+            let _ = outbox.put(ask, None);
+            return;
+        }
         let mut progress = ask.lock();
         if let Progress::Waiting(waker) = &mut *progress {
             let waker = waker.take();
@@ -207,7 +259,7 @@ impl Drop for Asker {
 
 /// A waker is its executor's code: it may poll or drop the task on the spot, so no lock is held
 /// here, and if it panics that is its task's misfortune, not the store's.
-fn wake(waker: Option<Waker>) {
+pub(crate) fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake()));
     }

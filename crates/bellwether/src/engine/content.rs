@@ -70,6 +70,16 @@ pub struct Unread {
     pub contents: Few<Content>,
 }
 
+impl From<Reply> for Unread {
+    fn from(reply: Reply) -> Self {
+        let contents = reply.contents.map(|content| match content {
+            Ok(bytes) => Content::Here(bytes),
+            Err(why) => Content::Lost(why),
+        });
+        Self { outcome: reply.outcome, contents }
+    }
+}
+
 impl Unread {
     /// Reads what must be read.
     pub fn read(self) -> Reply {

@@ -77,14 +77,20 @@ impl Local {
         Self { shared, keeper: Mutex::new(Some(keeper)) }
     }
 
+    /// Where calls are left and turns are taken.
+    #[cfg(feature = "listen")]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// Hands in a call.
     pub(crate) fn submit(&self, call: Call) -> Pending<'_> {
-        Pending::new(&self.shared, call)
+        Pending::local(&self.shared, call, false)
     }
 
     /// Hands in a call whose outcome stands even if nobody takes its answer.
     pub(crate) fn submit_for_good(&self, call: Call) -> Pending<'_> {
-        Pending::for_good(&self.shared, call)
+        Pending::local(&self.shared, call, true)
     }
 
     /// Hands in a call whose answer nobody waits for.

@@ -9,6 +9,7 @@ use bellwether_core::name::Ticket;
 use super::ask::Ask;
 use super::content::Unread;
 use super::local::shared::{Entered, Shared};
+use super::remote::Remote;
 use super::{Call, Reply};
 use crate::error::Error;
 
@@ -18,8 +19,15 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(crate) struct Pending<'a> {
     ask: Arc<Ask>,
-    shared: &'a Shared,
+    way: Way<'a>,
     step: Step,
+}
+
+/// Where it is asked.
+#[derive(Clone, Copy, Debug)]
+enum Way<'a> {
+    Local(&'a Shared),
+    Remote(&'a Remote),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,22 +43,28 @@ enum Step {
 }
 
 impl<'a> Pending<'a> {
-    pub(crate) fn new(shared: &'a Shared, call: Call) -> Self {
-        Self { ask: Ask::new(call, false), shared, step: Step::New }
+    /// `is_for_good`: the outcome stands even if nobody takes the answer.
+    pub(crate) fn local(shared: &'a Shared, call: Call, is_for_good: bool) -> Self {
+        Self { ask: Ask::new(call, is_for_good), way: Way::Local(shared), step: Step::New }
     }
 
-    /// The same for a call whose outcome stands even if nobody takes its answer.
-    pub(crate) fn for_good(shared: &'a Shared, call: Call) -> Self {
-        Self { ask: Ask::new(call, true), shared, step: Step::New }
+    /// The same for an engine that is somewhere else.
+    pub(crate) fn remote(remote: &'a Remote, call: Call, is_for_good: bool) -> Self {
+        Self { ask: Ask::new(call, is_for_good), way: Way::Remote(remote), step: Step::New }
     }
 
     /// The first poll. False if the answer can only come later.
     fn begin(&mut self, cx: &Context<'_>) -> bool {
         self.ask.wait(cx.waker());
-        match self.shared.enter(Arc::clone(&self.ask)) {
+        let ask = Arc::clone(&self.ask);
+        let entered = match self.way {
+            Way::Local(shared) => shared.enter(ask),
+            Way::Remote(remote) => remote.enter(ask),
+        };
+        match entered {
             Entered::Turn(ticket) => {
                 self.step = Step::Waiting(ticket);
-                self.shared.work();
+                self.work();
                 true
             }
             Entered::Promise(ticket) => {
@@ -68,6 +82,13 @@ impl<'a> Pending<'a> {
             }
         }
     }
+
+    /// Takes a turn.
+    fn work(&self) {
+        if let Way::Local(shared) = self.way {
+            shared.work();
+        }
+    }
 }
 
 impl Future for Pending<'_> {
@@ -82,19 +103,23 @@ impl Future for Pending<'_> {
             }
             Step::Promised(ticket) => {
                 self.step = Step::Waiting(ticket);
-                self.shared.work();
+                self.work();
             }
             // Woken without an answer: the flusher leaves it to us to hand out what is durable.
-            Step::Waiting(_) => self.shared.hand_out(),
+            Step::Waiting(_) => {
+                if let Way::Local(shared) = self.way {
+                    shared.hand_out();
+                }
+            }
             Step::Done => {}
         }
         let answer = std::task::ready!(self.ask.poll(cx));
         self.step = Step::Done;
         let answer = answer.ok_or_else(|| {
-            if self.shared.inbox.is_closed() {
-                Error::Closed
-            } else {
+            if matches!(self.way, Way::Local(shared) if !shared.inbox.is_closed()) {
                 Error::Unknown("the writer broke off over it; see the panic message".into())
+            } else {
+                Error::Closed
             }
         })?;
         Poll::Ready(answer.map(Unread::read))
@@ -104,14 +129,14 @@ impl Future for Pending<'_> {
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
         let (Step::Promised(ticket) | Step::Waiting(ticket)) = self.step else { return };
-        match self.ask.leave() {
-            Some(answer) => {
-                if let Some(call) = self.ask.undo(&answer) {
-                    self.shared.tell(call);
-                }
-            }
+        let answer = self.ask.leave();
+        match (self.way, answer.map(|answer| self.ask.undo(&answer))) {
             // Takes a turn, as may have been promised.
-            None => self.shared.withdraw(ticket),
+            (Way::Local(shared), None) => shared.withdraw(ticket),
+            (Way::Local(shared), Some(Some(call))) => shared.tell(call),
+            (Way::Remote(remote), None) => remote.withdraw(ticket, !self.ask.is_for_good()),
+            (Way::Remote(remote), Some(Some(call))) => remote.tell(call),
+            (_, Some(None)) => {}
         }
     }
 }

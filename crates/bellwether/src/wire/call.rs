@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! call      request, contents
-//! answer    1 outcome, readings | 2 refusal | 3 text: unknown | 4 text: failed
+//! answer    1 outcome, readings | 2 refusal | 3 text: unknown | 4 text: failed | 5: withdrawn
 //! contents  how many, the length of each, all of their bytes
 //! readings  how many; of each 1 and its length, or 0 and a text: why it cannot be read;
 //!           all of their bytes
@@ -11,7 +11,9 @@
 //! Requests, outcomes and refusals are as [`bellwether_core::codec`] writes them.
 
 use bellwether_core::codec::{self, BadBytes, Reader, put_number, put_text};
+use bellwether_core::command::Request;
 use bellwether_core::few::Few;
+use bellwether_core::name::{MemberSlot, RequestNumber};
 use bellwether_core::time::BootTime;
 use bytes::Bytes;
 
@@ -23,10 +25,23 @@ const DONE: u8 = 1;
 const REFUSED: u8 = 2;
 const UNKNOWN: u8 = 3;
 const FAILED: u8 = 4;
+const WITHDRAWN: u8 = 5;
 
 /// Appends a call.
 pub fn put_call(call: &Call, out: &mut Vec<u8>) {
-    codec::encode_request(&call.request, out);
+    let Request { member, number, answered_below, .. } = call.request;
+    put_call_as(call, member, number, answered_below, out);
+}
+
+/// Appends a call of `member` under `number`, whoever and whatever the request itself names.
+pub fn put_call_as(
+    call: &Call,
+    member: MemberSlot,
+    number: RequestNumber,
+    answered_below: RequestNumber,
+    out: &mut Vec<u8>,
+) {
+    codec::encode_request_as(&call.request, member, number, answered_below, out);
     put_number(call.contents.len() as u64, out);
     for content in &call.contents {
         put_number(content.len() as u64, out);
@@ -84,19 +99,26 @@ pub fn put_answer(answer: &Result<Reply, Error>, out: &mut Vec<u8>) {
             out.push(UNKNOWN);
             put_text(why, out);
         }
-        Err(Error::Failed(why)) => {
+        Err(failed) => {
             out.push(FAILED);
-            put_text(why, out);
-        }
-        Err(other) => {
-            out.push(FAILED);
-            put_text(&other.to_string(), out);
+            match failed {
+                Error::Failed(why) => put_text(why, out),
+                other => put_text(&other.to_string(), out),
+            }
         }
     }
 }
 
+/// Appends the answer to an ask that was withdrawn: nothing was done, or it was given back.
+pub fn put_withdrawn(out: &mut Vec<u8>) {
+    out.push(WITHDRAWN);
+}
+
+/// An answer; `None` to an ask that was withdrawn.
+pub type Answer = Option<Result<Reply, Error>>;
+
 /// Reads an answer. Locks in it count from `now`; contents are parts of `whole`, not copies.
-pub fn get_answer(whole: &Bytes, now: BootTime) -> Result<Result<Reply, Error>, WireError> {
+pub fn get_answer(whole: &Bytes, now: BootTime) -> Result<Answer, WireError> {
     const EXPECTED: &str = "an answer";
     let read = || {
         let mut r = Reader::new(whole);
@@ -112,11 +134,12 @@ pub fn get_answer(whole: &Bytes, now: BootTime) -> Result<Result<Reply, Error>, 
                         Err(why) => Err(why),
                     });
                 }
-                Ok(Reply { outcome, contents: contents.into() })
+                Some(Ok(Reply { outcome, contents: contents.into() }))
             }
-            REFUSED => Err(Error::Refused(codec::decode_refusal(&mut r)?)),
-            UNKNOWN => Err(Error::Unknown(r.text()?.to_owned())),
-            FAILED => Err(Error::Failed(r.text()?.to_owned())),
+            REFUSED => Some(Err(Error::Refused(codec::decode_refusal(&mut r)?))),
+            UNKNOWN => Some(Err(Error::Unknown(r.text()?.to_owned()))),
+            FAILED => Some(Err(Error::Failed(r.text()?.to_owned()))),
+            WITHDRAWN => None,
             _ => return Err(BadBytes { expected: EXPECTED, offset: 0 }),
         };
         r.finish()?;

@@ -1,4 +1,4 @@
-//! The native wire: the ledger's own vocabulary over a stream of bytes. No I/O happens here.
+//! The native wire: the ledger's own vocabulary over a stream of bytes.
 //!
 //! ```text
 //!   client                                             server
@@ -20,13 +20,17 @@
 //! 4. Whoever breaks a limit of the [`Welcome`] is sent away: a client counts its own asks.
 //!
 //! [`frame`] cuts the stream into frames, [`parts`] puts long ones together again, [`hello`] and
-//! [`call`] are what stands in them. `docs/wire.md` says the same for those who write a client in
-//! another language.
+//! [`call`] are what stands in them; none of these does I/O. `accept` is the server's side of a
+//! connection, [`crate::engine::remote`] the client's. `docs/wire.md` says the same for those who
+//! write a client in another language.
 
+#[cfg(feature = "listen")]
+pub mod accept;
 pub mod call;
 pub mod frame;
 pub mod hello;
 pub mod parts;
+pub(crate) mod pipe;
 #[cfg(test)]
 mod tests;
 

@@ -9,7 +9,7 @@ use bellwether_core::outcome::{Outcome, Sequences};
 use bellwether_core::time::BootTime;
 use bytes::{Bytes, BytesMut};
 
-use super::call::{get_answer, get_call, put_answer, put_call};
+use super::call::{get_answer, get_call, put_answer, put_call, put_withdrawn};
 use super::frame::{put_frame, take_frame, take_magic};
 use super::parts::{Parts, put_parts};
 use super::*;
@@ -128,9 +128,12 @@ fn calls_and_answers_come_back_as_they_were() {
     for answer in answers() {
         let mut whole = Vec::new();
         put_answer(&answer, &mut whole);
-        let came = get_answer(&whole.into(), BootTime(0)).unwrap();
+        let came = get_answer(&whole.into(), BootTime(0)).unwrap().expect("it was not withdrawn");
         assert_eq!(format!("{came:?}"), format!("{answer:?}"));
     }
+    let mut whole = Vec::new();
+    put_withdrawn(&mut whole);
+    assert!(get_answer(&whole.into(), BootTime(0)).unwrap().is_none());
 }
 
 #[test]

@@ -4,4 +4,7 @@
 
 mod file;
 mod memory;
+mod proxy;
+mod remote;
+mod server;
 mod snapshots;

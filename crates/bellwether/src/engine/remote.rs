@@ -1,0 +1,188 @@
+//! The remote engine: a store that another process has open, over one connection.
+//!
+//! ```text
+//!   callers ──► desk ──► link: one task, one connection ──► server
+//!      ▲          ▲        │ broken: connect again, ask again what was not answered
+//!      └── answers ────────┘
+//! ```
+//!
+//! Callers who ask at the same time travel in the same packet. [`desk`] keeps what is not answered,
+//! [`link`] does the I/O.
+
+mod address;
+mod desk;
+mod link;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Duration;
+
+use bellwether_core::command::Command;
+use bellwether_core::name::{MemberId, MemberSlot, Ticket};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::Call;
+use super::ask::{Ask, Asker, wake};
+use super::local::shared::Entered;
+use super::pending::Pending;
+use crate::clock::Clock;
+use crate::error::Error;
+pub(crate) use address::Address;
+use desk::{Desk, Told};
+use link::Connected;
+
+/// How long a goodbye may take.
+const CLOSING: Duration = Duration::from_secs(5);
+
+/// What a server is reached with.
+#[derive(Clone, Debug)]
+pub(crate) struct RemoteOptions {
+    pub(crate) address: Address,
+    pub(crate) clock: Clock,
+    /// How long a call waits for a connection.
+    pub(crate) patience: Duration,
+}
+
+/// See the module. The last handle to go says goodbye.
+#[derive(Debug)]
+pub struct Remote {
+    core: Arc<Core>,
+    link: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What callers and the link share.
+#[derive(Debug)]
+struct Core {
+    options: RemoteOptions,
+    desk: Mutex<Desk>,
+    id: Mutex<MemberId>,
+    /// The link is to say goodbye.
+    closing: CancellationToken,
+}
+
+impl Core {
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        // No code between lock and unlock can leave the lists half changed.
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn id(&self) -> MutexGuard<'_, MemberId> {
+        self.id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells those who wait what became of what they asked.
+    fn tell(&self, told: Told) {
+        for (asker, answer) in told {
+            if let Some(call) = asker.answer(answer) {
+                self.hand_in(&Ask::told(call));
+            }
+        }
+    }
+
+    /// Hands in what nobody waits for, as far as that is still possible.
+    fn hand_in(&self, ask: &Arc<Ask>) {
+        let entered = self.desk().enter(ask);
+        wake(entered.ok().and_then(|(_, waker)| waker));
+    }
+
+    fn unreachable(&self, why: impl std::fmt::Display) -> Error {
+        Error::Unreachable { address: self.options.address.to_string(), why: why.to_string() }
+    }
+}
+
+impl Remote {
+    /// Connects. Fails if the server is not there now; later the connection is restored by itself.
+    pub(crate) async fn open(options: RemoteOptions) -> Result<Self, Error> {
+        let core = Arc::new(Core {
+            options,
+            desk: Mutex::new(Desk::new()),
+            id: Mutex::new(MemberId(crate::chance::random_u128())),
+            closing: CancellationToken::new(),
+        });
+        let connected = Connected::new(&core).await?;
+        let link = tokio::spawn(link::run(Arc::clone(&core), connected));
+        Ok(Self { core, link: Mutex::new(Some(link)) })
+    }
+
+    pub(crate) fn options(&self) -> &RemoteOptions {
+        &self.core.options
+    }
+
+    pub(crate) fn member(&self) -> MemberSlot {
+        self.core.desk().member()
+    }
+
+    pub(crate) fn member_id(&self) -> MemberId {
+        *self.core.id()
+    }
+
+    pub(crate) fn submit(&self, call: Call) -> Pending<'_> {
+        Pending::remote(self, call, false)
+    }
+
+    /// Hands in a call whose outcome stands even if nobody takes its answer.
+    pub(crate) fn submit_for_good(&self, call: Call) -> Pending<'_> {
+        Pending::remote(self, call, true)
+    }
+
+    /// Hands in a call whose answer nobody waits for.
+    pub(crate) fn tell(&self, call: Call) {
+        self.core.hand_in(&Ask::told(call));
+    }
+
+    /// Leaves an ask at the desk.
+    pub(crate) fn enter(&self, ask: Arc<Ask>) -> Entered {
+        let entered = self.core.desk().enter(&ask);
+        match entered {
+            Ok((number, waker)) => {
+                wake(waker);
+                Entered::Wait(Ticket(number))
+            }
+            Err(error) => {
+                // Nothing was handed out that would have to be given back.
+                let _ = Asker::new(ask).answer(Err(error));
+                Entered::Answered
+            }
+        }
+    }
+
+    /// Nobody waits for this answer any more.
+    pub(crate) fn withdraw(&self, ticket: Ticket, gives_back: bool) {
+        let waker: Option<Waker> = self.core.desk().withdraw(ticket.0, gives_back);
+        wake(waker);
+    }
+
+    /// Says goodbye: the member's leases are free at once, and its waits are over.
+    pub async fn close(&self) {
+        let leave = self.submit(super::call(self.member(), Command::Leave));
+        // Without a connection there is nobody to say goodbye to; the member runs out by itself.
+        let _ = tokio::time::timeout(CLOSING, async {
+            let mut leave = std::pin::pin!(leave);
+            let polled = std::future::poll_fn(|cx| match leave.as_mut().poll(cx) {
+                std::task::Poll::Ready(done) => std::task::Poll::Ready(Some(done)),
+                std::task::Poll::Pending => std::task::Poll::Ready(None),
+            });
+            if polled.await.is_none() {
+                // It is asked; nothing else is after it.
+                self.core.desk().stop(Error::Closed);
+                let _ = leave.await;
+            }
+        })
+        .await;
+        self.core.closing.cancel();
+        let link = self.link.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(link) = link {
+            // What could panic there ends the link, not us.
+            let _ = link.await;
+        }
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        let leave = Ask::told(super::call(self.member(), Command::Leave));
+        self.core.hand_in(&leave);
+        self.core.closing.cancel();
+    }
+}

@@ -1,0 +1,144 @@
+//! Where a server is, and a stream to it.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+/// Where a server listens if its address names no port.
+const PORT: u16 = 7401;
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Address {
+    /// `bellwether://host:port`
+    Tcp(String),
+    /// `bellwether+unix:/path`
+    Unix(PathBuf),
+}
+
+impl Address {
+    /// Reads an address; `None` if it is not one of these.
+    pub(crate) fn read(text: &str) -> Option<Result<Self, &'static str>> {
+        if let Some(path) = text.strip_prefix("bellwether+unix:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            return Some(match path {
+                "" => Err("name the server's socket, as in bellwether+unix:./data/bellwether.sock"),
+                path => Ok(Self::Unix(path.into())),
+            });
+        }
+        let host = text.strip_prefix("bellwether://")?;
+        let host = host.strip_suffix('/').unwrap_or(host);
+        Some(match host {
+            "" => Err("name the server, as in bellwether://127.0.0.1:7401"),
+            host if host.contains(['/', '?', '#', '@']) => {
+                Err("only a host and a port follow, as in bellwether://127.0.0.1:7401")
+            }
+            host => Ok(Self::Tcp(with_port(host))),
+        })
+    }
+
+    pub(crate) async fn connect(&self) -> io::Result<Stream> {
+        Ok(match self {
+            Self::Tcp(host) => {
+                let stream = TcpStream::connect(host).await?;
+                // What is written is a batch already.
+                stream.set_nodelay(true)?;
+                Stream::Tcp(stream)
+            }
+            Self::Unix(path) => Stream::Unix(UnixStream::connect(path).await?),
+        })
+    }
+}
+
+fn with_port(host: &str) -> String {
+    // A bare IPv6 address has colons of its own.
+    let has_port = match host.rfind(']') {
+        Some(end) => host[end..].contains(':'),
+        None => host.contains(':'),
+    };
+    if has_port { host.to_owned() } else { format!("{host}:{PORT}") }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(host) => write!(f, "bellwether://{host}"),
+            Self::Unix(path) => write!(f, "bellwether+unix:{}", path.display()),
+        }
+    }
+}
+
+/// A stream to a server.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_names_a_host_or_a_socket() {
+        let tcp = |text: &str| match Address::read(text) {
+            Some(Ok(Address::Tcp(host))) => host,
+            other => panic!("{text}: {other:?}"),
+        };
+        assert_eq!(tcp("bellwether://localhost"), "localhost:7401");
+        assert_eq!(tcp("bellwether://localhost:9/"), "localhost:9");
+        assert_eq!(tcp("bellwether://[::1]"), "[::1]:7401");
+        assert_eq!(tcp("bellwether://[::1]:9"), "[::1]:9");
+        let unix = Address::read("bellwether+unix:/run/b.sock");
+        assert_eq!(unix, Some(Ok(Address::Unix("/run/b.sock".into()))));
+        for wrong in ["bellwether://", "bellwether+unix:", "bellwether://host/queue"] {
+            assert!(matches!(Address::read(wrong), Some(Err(_))), "{wrong}");
+        }
+        assert_eq!(Address::read("file:./data"), None);
+    }
+}

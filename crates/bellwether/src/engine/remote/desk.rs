@@ -1,0 +1,281 @@
+//! Asks of this process that the server has not answered yet. No I/O happens here.
+//!
+//! ```text
+//!   enter ──► unsent ──► sent ──► answered
+//!                ▲         │
+//!                └─────────┘ the connection broke, or the server stops
+//! ```
+//!
+//! 1. An ask keeps its number on every connection, and whatever changes something is asked under a
+//!    request number: asked twice it is done once.
+//! 2. An ask that was withdrawn stays until it is answered: an answer that crosses the withdrawal
+//!    has handed out something that must go back.
+//! 3. What was never sent was not done. What was sent and can never be answered is unknown.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use bellwether_core::codec::put_number;
+use bellwether_core::error::Refusal;
+use bellwether_core::name::{MemberSlot, RequestNumber};
+
+use crate::engine::ask::{Answer, Ask, Asker};
+use crate::error::Error;
+use crate::wire::call::put_call_as;
+use crate::wire::frame::put_frame;
+use crate::wire::parts::put_parts;
+use crate::wire::{Kind, Welcome};
+
+/// Requests of members that somebody else joined are numbered from here on: their own numbers are
+/// below.
+const OTHERS_FROM: u64 = 1 << 40;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Desk {
+    asks: BTreeMap<u64, Entry>,
+    last: u64,
+    /// To be sent on this connection, in order.
+    unsent: BTreeSet<u64>,
+    /// To be withdrawn on this connection.
+    to_withdraw: Vec<u64>,
+    /// Sent on this connection and not answered.
+    sent: u32,
+    sent_bytes: usize,
+    limits: Option<Limits>,
+    member: MemberSlot,
+    /// Why nothing is taken any more.
+    closed: Option<Error>,
+    /// Whoever has the connection.
+    waker: Option<Waker>,
+    scratch: Vec<u8>,
+}
+
+/// What the server allows.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    asks_max: u32,
+    bytes_max: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    ask: Arc<Ask>,
+    /// It is asked for the member that this process is.
+    is_own: bool,
+    /// On this connection: how many bytes it takes.
+    sent: Option<usize>,
+    /// On any connection.
+    was_sent: bool,
+    /// Nobody wants the answer; whether what it is given goes back.
+    withdrawn: Option<bool>,
+    /// How long it has waited for a connection.
+    waited: Duration,
+}
+
+/// What is to be told to those who wait, once the desk is let go of.
+pub(super) type Told = Vec<(Asker, Answer)>;
+
+impl Desk {
+    pub(super) fn new() -> Self {
+        Self {
+            asks: BTreeMap::new(),
+            last: 0,
+            unsent: BTreeSet::new(),
+            to_withdraw: Vec::new(),
+            sent: 0,
+            sent_bytes: 0,
+            limits: None,
+            member: MemberSlot(0),
+            closed: None,
+            waker: None,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// The member that this process is.
+    pub(super) fn member(&self) -> MemberSlot {
+        self.member
+    }
+
+    /// Takes an ask in. Its number, and whoever is to be woken; or why not.
+    pub(super) fn enter(&mut self, ask: &Arc<Ask>) -> Result<(u64, Option<Waker>), Error> {
+        if let Some(closed) = &self.closed {
+            return Err(closed.clone());
+        }
+        let request = &ask.call().request;
+        let is_own = request.member == self.member;
+        if is_own && request.number.0 > 0 {
+            let why = "requests of this handle's own member are numbered by the handle".into();
+            return Err(Refusal::InvalidValue { what: "request number", why }.into());
+        }
+        self.last += 1;
+        let entry = Entry {
+            ask: Arc::clone(ask),
+            is_own,
+            sent: None,
+            was_sent: false,
+            withdrawn: None,
+            waited: Duration::ZERO,
+        };
+        self.asks.insert(self.last, entry);
+        self.unsent.insert(self.last);
+        Ok((self.last, self.waker.take()))
+    }
+
+    /// Nobody waits for this answer any more. Whoever is to be woken.
+    pub(super) fn withdraw(&mut self, number: u64, gives_back: bool) -> Option<Waker> {
+        let entry = self.asks.get_mut(&number)?;
+        if !entry.was_sent {
+            self.asks.remove(&number);
+            self.unsent.remove(&number);
+            return None;
+        }
+        entry.withdrawn = Some(gives_back);
+        entry.sent?;
+        self.to_withdraw.push(number);
+        self.waker.take()
+    }
+
+    /// A connection is there, for this member. If it is another one than before, those who asked
+    /// for the old one will not be answered.
+    pub(super) fn connected(&mut self, member: MemberSlot, welcome: &Welcome) -> Told {
+        let is_another = self.member.0 > 0 && self.member != member;
+        let asks_max = welcome.asks_max.max(1);
+        self.limits = Some(Limits { asks_max, bytes_max: welcome.bytes_max as usize });
+        self.member = member;
+        if !is_another {
+            return Told::new();
+        }
+        let lost: Vec<u64> = self
+            .asks
+            .iter()
+            .filter(|(_, entry)| entry.is_own && entry.was_sent)
+            .filter(|(_, entry)| !entry.ask.call().request.command.writes_nothing())
+            .map(|(number, _)| *number)
+            .collect();
+        let why = "the server has forgotten this process, which was out of touch for too long";
+        lost.into_iter().filter_map(|number| self.fail(number, &Error::Unknown(why.into()))).collect()
+    }
+
+    /// The connection is gone: what was not answered is asked again on the next one.
+    pub(super) fn disconnected(&mut self) {
+        self.limits = None;
+        (self.sent, self.sent_bytes) = (0, 0);
+        self.to_withdraw.clear();
+        for (number, entry) in &mut self.asks {
+            entry.sent = None;
+            self.unsent.insert(*number);
+        }
+    }
+
+    /// So much time has passed without a connection: those who waited too long are told.
+    pub(super) fn waited(&mut self, time: Duration, patience: Duration, why: &Error) -> Told {
+        for entry in self.asks.values_mut() {
+            entry.waited += time;
+        }
+        let late = self.asks.iter().filter(|(_, entry)| entry.waited >= patience);
+        let late: Vec<u64> = late.map(|(number, _)| *number).collect();
+        late.into_iter().filter_map(|number| self.fail(number, why)).collect()
+    }
+
+    /// Takes nothing any more; everybody is told.
+    pub(super) fn close(&mut self, why: &Error) -> Told {
+        self.closed.get_or_insert_with(|| why.clone());
+        let all: Vec<u64> = self.asks.keys().copied().collect();
+        all.into_iter().filter_map(|number| self.fail(number, why)).collect()
+    }
+
+    /// Takes nothing any more, but what was asked may still be answered.
+    pub(super) fn stop(&mut self, why: Error) {
+        self.closed.get_or_insert(why);
+    }
+
+    /// Gives up on an ask. If it was sent nobody knows what became of it.
+    fn fail(&mut self, number: u64, why: &Error) -> Option<(Asker, Answer)> {
+        self.unsent.remove(&number);
+        let entry = self.asks.remove(&number)?;
+        let writes = !entry.ask.call().request.command.writes_nothing();
+        let answer = match why {
+            Error::Closed | Error::Unknown(_) => why.clone(),
+            _ if entry.was_sent && writes => Error::Unknown(why.to_string()),
+            _ => why.clone(),
+        };
+        entry.withdrawn.is_none().then(|| (Asker::new(entry.ask), Err(answer)))
+    }
+
+    /// Puts what is to be sent into frames, while there is room; `waker` is woken when there is
+    /// more.
+    pub(super) fn put(&mut self, out: &mut Vec<u8>, bytes_max: usize, waker: &Waker) {
+        self.waker.get_or_insert_with(|| waker.clone()).clone_from(waker);
+        let Some(limits) = self.limits else { return };
+        // Withdrawn or not, what stands before is older.
+        let answered_below = self.asks.first_key_value().map_or(0, |(first, _)| *first);
+        while out.len() < bytes_max
+            && self.sent < limits.asks_max
+            && let Some(number) = self.unsent.first().copied()
+            && let Some(entry) = self.asks.get_mut(&number)
+        {
+            self.scratch.clear();
+            let request = &entry.ask.call().request;
+            let (member, named, below) = if entry.is_own {
+                (self.member, number, answered_below)
+            } else if request.member.0 == 0 || request.number.0 > 0 {
+                (request.member, request.number.0, request.answered_below.0)
+            } else {
+                (request.member, OTHERS_FROM + number, 0)
+            };
+            let (named, below) = (RequestNumber(named), RequestNumber(below));
+            put_call_as(entry.ask.call(), member, named, below, &mut self.scratch);
+            let bytes = self.scratch.len();
+            // One ask alone is sent however long it is: the server says what it thinks of it.
+            if self.sent > 0 && self.sent_bytes + bytes > limits.bytes_max {
+                break;
+            }
+            put_parts(Kind::Ask, number, &self.scratch, out);
+            self.unsent.pop_first();
+            (self.sent, self.sent_bytes) = (self.sent + 1, self.sent_bytes + bytes);
+            (entry.sent, entry.was_sent) = (Some(bytes), true);
+            if entry.withdrawn.is_some() {
+                self.to_withdraw.push(number);
+            }
+        }
+        for number in self.to_withdraw.drain(..) {
+            let Some(gives_back) = self.asks.get(&number).and_then(|entry| entry.withdrawn) else {
+                continue;
+            };
+            put_frame(Kind::Withdraw, out, |out| {
+                put_number(number, out);
+                out.push(gives_back.into());
+            });
+        }
+    }
+
+    /// The server has answered; `None` if it will not, because the ask was withdrawn or the server
+    /// stops. Whoever is to be told.
+    pub(super) fn answered(&mut self, number: u64, answer: Option<Answer>) -> Option<(Asker, Answer)> {
+        let entry = self.asks.get_mut(&number)?;
+        if let Some(bytes) = entry.sent.take() {
+            (self.sent, self.sent_bytes) = (self.sent - 1, self.sent_bytes - bytes);
+        }
+        let Some(answer) = answer else {
+            if entry.withdrawn.is_some() {
+                self.asks.remove(&number);
+            }
+            // Else it is asked again on the next connection.
+            return None;
+        };
+        let entry = self.asks.remove(&number)?;
+        self.unsent.remove(&number);
+        let answer = match answer {
+            // By saying goodbye this process has ended its own waits.
+            Err(Error::Refused(Refusal::MemberGone)) if self.closed.is_some() && entry.is_own => {
+                Err(Error::Closed)
+            }
+            answer => answer,
+        };
+        (entry.withdrawn != Some(false)).then(|| (Asker::new(entry.ask), answer))
+    }
+}

@@ -1,0 +1,337 @@
+//! The connection to a server, and the next one when it breaks.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bellwether_core::command::{Command, Request};
+use bellwether_core::error::Refusal;
+use bellwether_core::few::Few;
+use bellwether_core::limits;
+use bellwether_core::name::{MemberId, MemberSlot, RequestNumber};
+use bellwether_core::outcome::Outcome;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+
+use super::address::Stream;
+use super::desk::Told;
+use super::Core;
+use crate::clock::Clock;
+use crate::engine::content::Unread;
+use crate::engine::{Call, Reply};
+use crate::error::Error;
+use crate::wire::call::{get_answer, put_call};
+use crate::wire::parts::{Parts, put_parts};
+use crate::wire::pipe::Pipe;
+use crate::wire::{Frame, Goodbye, Hello, Kind, VERSION, VERSION_MIN, Welcome, Why};
+
+/// The first pause between two tries to connect, at most; each further one is up to twice as long.
+const PAUSE_MIN_MS: u64 = 20;
+const PAUSE_MAX_MS: u64 = 2_000;
+/// A try to connect, with all that is said before the first ask.
+const CONNECTING: Duration = Duration::from_secs(5);
+/// How long the process may be out of touch before its leases and waits end.
+const MEMBER_TTL_MS: u64 = 30_000;
+/// Asks are put into bytes while so much is not yet written.
+const BACKLOG_BYTES_MAX: usize = 256 * 1024;
+/// The link's own ask: that the process is here.
+const JOIN: u64 = 0;
+/// An answer that is not whole yet takes at most this.
+const PARTS_BYTES_MAX: usize = 1 << 30;
+
+/// Why a connection is of no use.
+#[derive(Debug)]
+enum Broken {
+    /// Another one may be.
+    For(String),
+    /// None will ever be.
+    Good(Error),
+}
+
+impl Broken {
+    fn by(why: impl std::fmt::Display) -> Self {
+        Self::For(why.to_string())
+    }
+
+    fn of(goodbye: Goodbye) -> Self {
+        match goodbye.why {
+            Why::Version | Why::Credential => Self::Good(Error::Failed(goodbye.text)),
+            _ => Self::For(format!("the server ended the connection: {}", goodbye.text)),
+        }
+    }
+}
+
+/// A connection on which the process has joined.
+pub(super) struct Connected {
+    pipe: Pipe<Stream>,
+    parts: Parts,
+    every: Duration,
+}
+
+impl Connected {
+    /// Connects once.
+    pub(super) async fn new(core: &Core) -> Result<Self, Error> {
+        connect(core).await.map_err(|broken| match broken {
+            Broken::For(why) => core.unreachable(why),
+            Broken::Good(error) => error,
+        })
+    }
+}
+
+async fn connect(core: &Core) -> Result<Connected, Broken> {
+    tokio::time::timeout(CONNECTING, async {
+        let stream = core.options.address.connect().await.map_err(Broken::by)?;
+        let mut pipe = Pipe::new(stream);
+        let hello = Hello {
+            versions: (VERSION_MIN, VERSION),
+            name: format!("pid {}", std::process::id()),
+            credential: String::new(),
+        };
+        pipe.put(Kind::Hello, |out| hello.put(out));
+        let frame = next(&mut pipe).await?;
+        if frame.kind != Kind::Welcome {
+            return Err(Broken::by("it did not welcome us"));
+        }
+        let welcome = Welcome::get(&frame.body).map_err(Broken::by)?;
+        let mut parts = Parts::new(PARTS_BYTES_MAX);
+        let member = join(core, &mut pipe, &mut parts).await?;
+        let told = core.desk().connected(member, &welcome);
+        core.tell(told);
+        let every = Duration::from_millis((welcome.silence_ms_max / 3).clamp(1, 10_000).into());
+        Ok(Connected { pipe, parts, every })
+    })
+    .await
+    .map_err(|_| Broken::by("it does not answer"))?
+}
+
+/// Joins as the member that this process was before, or as another one if that is gone.
+async fn join(
+    core: &Core,
+    pipe: &mut Pipe<Stream>,
+    parts: &mut Parts,
+) -> Result<MemberSlot, Broken> {
+    for _ in 0..2 {
+        put_join(core, pipe.out());
+        let answer = loop {
+            let frame = next(pipe).await?;
+            if let Some((JOIN, whole)) = parts.take(frame).map_err(Broken::by)? {
+                break get_answer(&whole, core.options.clock.boot()).map_err(Broken::by)?;
+            }
+        };
+        match answer {
+            Some(Ok(Reply { outcome: Outcome::Joined(slot), .. })) => return Ok(slot),
+            Some(Err(Error::Refused(Refusal::MemberGone))) => {
+                *core.id() = MemberId(crate::chance::random_u128());
+            }
+            Some(Err(error)) => return Err(Broken::by(error)),
+            other => return Err(Broken::by(format!("it answered {other:?} to a join"))),
+        }
+    }
+    Err(Broken::by("it takes us for somebody who is gone"))
+}
+
+fn put_join(core: &Core, out: &mut Vec<u8>) {
+    let ttl_ms = match core.options.clock {
+        Clock::System => MEMBER_TTL_MS,
+        // Time that a test moves leaps: nobody could say in between that he is here.
+        Clock::Virtual(_) => limits::LEASE_MS_INFINITE,
+    };
+    let (id, metadata) = (*core.id(), format!("pid {}", std::process::id()));
+    let none = RequestNumber(0);
+    let command = Command::Join { id, metadata, ttl_ms };
+    let request = Request { member: MemberSlot(0), number: none, answered_below: none, command };
+    let mut whole = Vec::new();
+    put_call(&Call { request, contents: Few::default() }, &mut whole);
+    put_parts(Kind::Ask, JOIN, &whole, out);
+}
+
+/// Writes what is to be written and waits for the next frame.
+async fn next(pipe: &mut Pipe<Stream>) -> Result<Frame, Broken> {
+    std::future::poll_fn(|cx| {
+        loop {
+            if let Poll::Ready(Err(e)) = pipe.poll_write(cx) {
+                return Poll::Ready(Err(Broken::by(e)));
+            }
+            match pipe.next_frame() {
+                Ok(Some(frame)) if frame.kind == Kind::Goodbye => {
+                    let read = Goodbye::get(&frame.body).map_err(Broken::by);
+                    return Poll::Ready(Err(read.map_or_else(|broken| broken, Broken::of)));
+                }
+                Ok(Some(frame)) => return Poll::Ready(Ok(frame)),
+                Ok(None) => {}
+                Err(e) => return Poll::Ready(Err(Broken::by(e))),
+            }
+            match std::task::ready!(pipe.poll_read(cx)) {
+                Ok(0) => return Poll::Ready(Err(Broken::by("it closed the connection"))),
+                Ok(_) => {}
+                Err(e) => return Poll::Ready(Err(Broken::by(e))),
+            }
+        }
+    })
+    .await
+}
+
+/// Serves the desk until it is closed, over as many connections as it takes.
+pub(super) async fn run(core: Arc<Core>, first: Connected) {
+    let mut connected = Some(first);
+    while let Some(connection) = connected.take() {
+        let broken = Link::new(&core, connection).run().await;
+        core.desk().disconnected();
+        connected = match broken {
+            None => None,
+            Some(Broken::Good(error)) => {
+                let told = core.desk().close(&error);
+                core.tell(told);
+                None
+            }
+            Some(Broken::For(_)) => reconnect(&core).await,
+        };
+    }
+    let told = core.desk().close(&Error::Closed);
+    core.tell(told);
+}
+
+/// Connects again, however long it takes; `None` if there is no need any more.
+async fn reconnect(core: &Core) -> Option<Connected> {
+    let mut pause = Duration::ZERO;
+    loop {
+        let since = Instant::now();
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = core.closing.cancelled() => return None,
+        }
+        let broken = match connect(core).await {
+            Ok(connected) => return Some(connected),
+            Err(broken) => broken,
+        };
+        let told = match broken {
+            Broken::Good(error) => {
+                let told = core.desk().close(&error);
+                core.tell(told);
+                return None;
+            }
+            Broken::For(why) => {
+                core.desk().waited(since.elapsed(), core.options.patience, &core.unreachable(why))
+            }
+        };
+        core.tell(told);
+        // Not all at once: a server that comes back is not to be run over.
+        let half_ms = (pause.as_millis() as u64).clamp(PAUSE_MIN_MS / 2, PAUSE_MAX_MS / 2);
+        pause = Duration::from_millis(half_ms + crate::chance::random_u64() % (half_ms + 1));
+    }
+}
+
+/// One connection at work.
+struct Link<'a> {
+    core: &'a Core,
+    pipe: Pipe<Stream>,
+    parts: Parts,
+    /// When the process says again that it is here.
+    beat: Interval,
+    /// Beats since something was heard.
+    silent: u32,
+    told: Told,
+    is_ending: bool,
+}
+
+impl<'a> Link<'a> {
+    fn new(core: &'a Core, connected: Connected) -> Self {
+        let Connected { pipe, parts, every } = connected;
+        let mut beat = tokio::time::interval_at(Instant::now() + every, every);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { core, pipe, parts, beat, silent: 0, told: Told::new(), is_ending: false }
+    }
+
+    /// Until it breaks, or nothing is to be asked any more: then `None`.
+    async fn run(mut self) -> Option<Broken> {
+        let core = self.core;
+        let mut closing = std::pin::pin!(core.closing.cancelled());
+        std::future::poll_fn(|cx| {
+            if !self.is_ending && closing.as_mut().poll(cx).is_ready() {
+                self.is_ending = true;
+                let waker = cx.waker();
+                core.desk().put(self.pipe.out(), usize::MAX, waker);
+                let last = Goodbye { why: Why::Done, text: String::new() };
+                self.pipe.put(Kind::Goodbye, |out| last.put(out));
+            }
+            self.poll(cx)
+        })
+        .await
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Broken>> {
+        if self.is_ending {
+            // Whether the server still hears of it makes no difference.
+            return match self.pipe.poll_write(cx) {
+                Poll::Ready(_) => self.pipe.poll_shutdown(cx).map(|_| None),
+                Poll::Pending => Poll::Pending,
+            };
+        }
+        loop {
+            let read = self.pipe.poll_read(cx);
+            let is_read = match read {
+                Poll::Ready(Ok(0)) => {
+                    return Poll::Ready(Some(Broken::by("the server closed the connection")));
+                }
+                Poll::Ready(Ok(_)) => true,
+                Poll::Ready(Err(e)) => return Poll::Ready(Some(Broken::by(e))),
+                Poll::Pending => false,
+            };
+            if is_read && let Err(broken) = self.take_frames() {
+                return Poll::Ready(Some(broken));
+            }
+            if self.beat.poll_tick(cx).is_ready() {
+                self.silent += 1;
+                if self.silent > 3 {
+                    return Poll::Ready(Some(Broken::by("the server is silent")));
+                }
+                put_join(self.core, self.pipe.out());
+                continue;
+            }
+            self.core.desk().put(self.pipe.out(), BACKLOG_BYTES_MAX, cx.waker());
+            if let Poll::Ready(Err(e)) = self.pipe.poll_write(cx) {
+                return Poll::Ready(Some(Broken::by(e)));
+            }
+            if !is_read {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn take_frames(&mut self) -> Result<(), Broken> {
+        self.silent = 0;
+        let now = self.core.options.clock.boot();
+        let mut desk = None;
+        let ended = loop {
+            let frame = match self.pipe.next_frame() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => break Ok(()),
+                Err(e) => break Err(Broken::by(e)),
+            };
+            match frame.kind {
+                Kind::Answer | Kind::AnswerPart => {}
+                Kind::Pong => continue,
+                Kind::Goodbye => {
+                    break Err(Goodbye::get(&frame.body).map_or_else(Broken::by, Broken::of));
+                }
+                kind => break Err(Broken::by(format!("a frame of kind {kind:?} from a server"))),
+            }
+            let whole = match self.parts.take(frame) {
+                Ok(Some((JOIN, _)) | None) => continue,
+                Ok(Some(whole)) => whole,
+                Err(e) => break Err(Broken::by(e)),
+            };
+            let (number, whole) = whole;
+            match get_answer(&whole, now) {
+                Ok(answer) => {
+                    let answer = answer.map(|answer| answer.map(Unread::from));
+                    let desk = desk.get_or_insert_with(|| self.core.desk());
+                    self.told.extend(desk.answered(number, answer));
+                }
+                Err(e) => break Err(Broken::by(e)),
+            }
+        };
+        drop(desk);
+        self.core.tell(std::mem::take(&mut self.told));
+        ended
+    }
+}

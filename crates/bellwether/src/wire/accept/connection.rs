@@ -1,0 +1,346 @@
+//! One connection, as one task.
+//!
+//! ```text
+//!   bytes ─► frames ─► asks ─► inbox of the writer        all that was read at once is one batch
+//!   bytes ◄─ frames ◄─ answers ◄─ outbox                  all that was answered is one packet
+//! ```
+//!
+//! 1. Every ask is answered once, also one that was withdrawn.
+//! 2. Nothing is read while too much waits to be written: who does not listen is not heard.
+//! 3. When it ends, waits are withdrawn. What was handed out under a number stays, for whoever asks
+//!    again; everything else that was not heard goes back.
+
+use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bellwether_core::codec::Reader;
+use bellwether_core::command::Command;
+use bellwether_core::name::Ticket;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::{Acceptor, Ended, Limits, goodbye};
+use crate::engine::ask::{Answer, Ask};
+use crate::engine::content::Unread;
+use crate::engine::local::Local;
+use crate::engine::local::shared::{Entered, Shared};
+use crate::engine::outbox::{Outbox, Posted};
+use crate::wire::call::{get_call, put_answer, put_withdrawn};
+use crate::wire::parts::{Parts, put_parts};
+use crate::wire::pipe::Pipe;
+use crate::wire::{Frame, Goodbye, Hello, Kind, WireError, Why};
+
+/// Answers are put into bytes while so much is not yet written; nothing is read beyond.
+const BACKLOG_BYTES_MAX: usize = 256 * 1024;
+/// Whoever connects says hello within this.
+const HELLO: Duration = Duration::from_secs(10);
+
+/// See the module.
+pub(super) struct Connection<'a, S> {
+    pipe: Pipe<S>,
+    shared: &'a Shared,
+    limits: &'a Limits,
+    name: &'a str,
+    outbox: Arc<Outbox>,
+    parts: Parts,
+    /// Asks without an answer, by the client's numbers.
+    asked: HashMap<u64, Asked>,
+    /// Bytes that these have together.
+    bytes: usize,
+    /// Answers that are not bytes yet.
+    posted: VecDeque<Posted>,
+    scratch: Vec<u8>,
+    step: Step,
+    /// Others rely on it that we take a turn.
+    is_promised: bool,
+    /// Something was heard since the last look at the time.
+    is_heard: bool,
+    patience: Pin<Box<Sleep>>,
+}
+
+struct Asked {
+    ticket: Ticket,
+    ask: Arc<Ask>,
+    bytes: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    /// Nothing was said yet.
+    New,
+    Open,
+    /// What was asked is answered, then it ends.
+    Stopping,
+    /// The last words were said; only writing is left.
+    Ending(Goodbye),
+}
+
+impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
+    pub(super) fn new(local: &'a Local, limits: &'a Limits, name: &'a str, stream: S) -> Self {
+        Self {
+            pipe: Pipe::new(stream),
+            shared: local.shared(),
+            limits,
+            name,
+            outbox: Arc::default(),
+            parts: Parts::new(limits.bytes_max as usize),
+            asked: HashMap::new(),
+            bytes: 0,
+            posted: VecDeque::new(),
+            scratch: Vec::new(),
+            step: Step::New,
+            is_promised: false,
+            is_heard: false,
+            patience: Box::pin(tokio::time::sleep(HELLO)),
+        }
+    }
+
+    pub(super) async fn run(mut self, stop: CancellationToken) -> Ended {
+        let mut stop = std::pin::pin!(stop.cancelled());
+        let mut is_stopped = false;
+        std::future::poll_fn(|cx| {
+            if !is_stopped && stop.as_mut().poll(cx).is_ready() {
+                is_stopped = true;
+                self.stop();
+            }
+            self.poll(cx)
+        })
+        .await
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+        loop {
+            if std::mem::take(&mut self.is_promised) {
+                self.shared.work();
+            } else {
+                // The flusher may leave it to us to hand out what is durable.
+                self.shared.hand_out();
+            }
+            let is_read = match self.poll_read(cx) {
+                Poll::Ready(Ok(is_read)) => is_read,
+                Poll::Ready(Err(ended)) => return Poll::Ready(ended),
+                Poll::Pending => false,
+            };
+            self.answer(cx.waker());
+            match self.pipe.poll_write(cx) {
+                Poll::Ready(Ok(())) => {
+                    if let Step::Ending(why) = &self.step {
+                        let why = why.clone();
+                        // Whether the other side still hears of it makes no difference.
+                        return self.pipe.poll_shutdown(cx).map(|_| Ended::SentAway(why));
+                    }
+                }
+                Poll::Ready(Err(e)) => return Poll::Ready(Ended::Broken(e)),
+                Poll::Pending => {}
+            }
+            if self.patience.as_mut().poll(cx).is_ready() {
+                if !std::mem::take(&mut self.is_heard) {
+                    return Poll::Ready(Ended::Left);
+                }
+                self.wait_for_life();
+                continue;
+            }
+            if !is_read && (self.posted.is_empty() || self.pipe.backlog() > 0) {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Twice within the time that the other side may be silent somebody looks whether it was.
+    fn wait_for_life(&mut self) {
+        let wait = Duration::from_millis((self.limits.silence_ms_max / 2).into());
+        self.patience = Box::pin(tokio::time::sleep(wait));
+    }
+
+    /// Reads, and does what is asked. False if there was nothing to do.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Ended>> {
+        let is_open = matches!(self.step, Step::New | Step::Open);
+        if !is_open || self.pipe.backlog() > BACKLOG_BYTES_MAX {
+            return Poll::Ready(Ok(false));
+        }
+        match std::task::ready!(self.pipe.poll_read(cx)) {
+            Ok(0) => return Poll::Ready(Err(Ended::Left)),
+            Ok(_) => self.is_heard = true,
+            Err(e) => return Poll::Ready(Err(Ended::Broken(e))),
+        }
+        let mut is_turn_due = false;
+        loop {
+            match self.pipe.next_frame() {
+                Ok(Some(frame)) => match self.take(frame) {
+                    Ok(is_due) => is_turn_due |= is_due,
+                    Err(last) => self.end(last),
+                },
+                Ok(None) => break,
+                Err(e) => self.end(goodbye(Why::Protocol, e.to_string())),
+            }
+            if matches!(self.step, Step::Ending(_)) {
+                break;
+            }
+        }
+        if is_turn_due {
+            self.shared.work();
+        } else if self.is_promised {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Ready(Ok(true))
+    }
+
+    /// Does what a frame asks for. True if there is enough in the inbox for a turn.
+    fn take(&mut self, frame: Frame) -> Result<bool, Goodbye> {
+        let wrong = |e: WireError| goodbye(Why::Protocol, e.to_string());
+        match (frame.kind, &self.step) {
+            (Kind::Hello, Step::New) => self.greet(&Hello::get(&frame.body).map_err(wrong)?)?,
+            (Kind::AskPart | Kind::Ask, Step::Open) => {
+                if let Some((number, whole)) = self.parts.take(frame).map_err(wrong)? {
+                    return self.ask(number, &whole);
+                }
+            }
+            (Kind::Withdraw, Step::Open) => {
+                let mut reader = Reader::new(&frame.body);
+                let read = reader.number().and_then(|n| Ok((n, reader.byte("what becomes of it")?)));
+                let (number, gives_back) = read.map_err(WireError::of("a withdraw")).map_err(wrong)?;
+                self.withdraw(number, gives_back != 0);
+            }
+            (Kind::Ping, Step::Open) => {
+                self.pipe.put(Kind::Pong, |out| out.extend_from_slice(&frame.body));
+            }
+            (Kind::Goodbye, _) => return Err(goodbye(Why::Done, "")),
+            (kind, _) => return Err(wrong(WireError::Kind(kind as u8))),
+        }
+        Ok(false)
+    }
+
+    fn greet(&mut self, hello: &Hello) -> Result<(), Goodbye> {
+        let Some(version) = hello.common_version() else {
+            let (oldest, newest) = hello.versions;
+            let (ours_min, ours) = (crate::wire::VERSION_MIN, crate::wire::VERSION);
+            let text = format!(
+                "you speak versions {oldest} to {newest} of the wire, this server {ours_min} to \
+                 {ours}; upgrade the older side"
+            );
+            return Err(goodbye(Why::Version, text));
+        };
+        let mut welcome = Acceptor::welcome(self.limits, self.name);
+        welcome.version = version;
+        self.pipe.put(Kind::Welcome, |out| welcome.put(out));
+        self.step = Step::Open;
+        self.wait_for_life();
+        Ok(())
+    }
+
+    fn ask(&mut self, number: u64, whole: &[u8]) -> Result<bool, Goodbye> {
+        let call = get_call(whole).map_err(|e| goodbye(Why::Protocol, e.to_string()))?;
+        if matches!(call.request.command, Command::Tick) {
+            return Err(goodbye(Why::Protocol, "time is the server's own affair"));
+        }
+        self.bytes += whole.len();
+        if self.bytes > self.limits.bytes_max as usize {
+            let max = self.limits.bytes_max;
+            let text = format!("asks of more than {max} bytes together without an answer");
+            return Err(goodbye(Why::Limit, text));
+        }
+        if self.asked.len() >= self.limits.asks_max as usize {
+            let text = format!("more than {} asks without an answer", self.limits.asks_max);
+            return Err(goodbye(Why::Limit, text));
+        }
+        let ask = Ask::posted(call, Arc::clone(&self.outbox), number);
+        let (ticket, is_turn_due) = match self.shared.enter(Arc::clone(&ask)) {
+            Entered::Turn(ticket) => (ticket, true),
+            Entered::Promise(ticket) => {
+                self.is_promised = true;
+                (ticket, false)
+            }
+            Entered::Wait(ticket) => (ticket, false),
+            Entered::Answered => (Ticket(0), false),
+        };
+        let asked = Asked { ticket, ask, bytes: whole.len() };
+        if self.asked.insert(number, asked).is_some() {
+            let text = format!("two asks under the number {number} at a time");
+            return Err(goodbye(Why::Protocol, text));
+        }
+        Ok(is_turn_due)
+    }
+
+    /// The answer is not wanted any more. One that is on its way already is not stopped by that.
+    fn withdraw(&mut self, number: u64, gives_back: bool) {
+        let Some(Asked { ticket, ask, .. }) = self.asked.get(&number) else { return };
+        if gives_back {
+            // Nobody waits for an answer there: it comes by the outbox.
+            let _ = ask.leave();
+        }
+        self.shared.withdraw(*ticket);
+    }
+
+    /// Puts answers into bytes, as many as are worth while.
+    fn answer(&mut self, waker: &Waker) {
+        self.outbox.take(&mut self.posted, waker);
+        while self.pipe.backlog() < BACKLOG_BYTES_MAX
+            && let Some((ask, answer)) = self.posted.pop_front()
+        {
+            let number = ask.number();
+            if let Some(asked) = self.asked.remove(&number) {
+                self.bytes -= asked.bytes;
+            }
+            self.scratch.clear();
+            match answer {
+                Some(answer) if !ask.is_left() => put_answer_of(answer, &mut self.scratch),
+                answer => {
+                    if let Some(call) = answer.and_then(|answer| ask.undo(&answer)) {
+                        self.shared.tell(call);
+                    }
+                    put_withdrawn(&mut self.scratch);
+                }
+            }
+            put_parts(Kind::Answer, number, &self.scratch, self.pipe.out());
+        }
+        if self.step == Step::Stopping && self.asked.is_empty() && self.posted.is_empty() {
+            self.end(goodbye(Why::Closing, "the server is stopping; try again"));
+        }
+    }
+
+    /// Nothing more is asked; waits are over.
+    fn stop(&mut self) {
+        match self.step {
+            Step::New => self.end(goodbye(Why::Closing, "the server is stopping; try again")),
+            Step::Open => {
+                self.step = Step::Stopping;
+                for asked in self.asked.values() {
+                    self.shared.withdraw(asked.ticket);
+                }
+            }
+            Step::Stopping | Step::Ending(_) => {}
+        }
+    }
+
+    fn end(&mut self, last: Goodbye) {
+        if !matches!(self.step, Step::Ending(_)) {
+            self.pipe.put(Kind::Goodbye, |out| last.put(out));
+            self.step = Step::Ending(last);
+        }
+    }
+}
+
+fn put_answer_of(answer: Answer, out: &mut Vec<u8>) {
+    put_answer(&answer.map(Unread::read), out);
+}
+
+impl<S> Drop for Connection<'_, S> {
+    fn drop(&mut self) {
+        let unheard = self.outbox.close();
+        for (ask, answer) in self.posted.drain(..).chain(unheard) {
+            self.asked.remove(&ask.number());
+            if let Some(call) = answer.and_then(|answer| ask.undo_unheard(&answer)) {
+                self.shared.tell(call);
+            }
+        }
+        for asked in self.asked.values() {
+            self.shared.withdraw(asked.ticket);
+        }
+        // Others may rely on it, however it ends.
+        self.shared.work();
+    }
+}
