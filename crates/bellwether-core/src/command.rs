@@ -272,6 +272,18 @@ pub enum Command {
     Tick,
 }
 
+impl Command {
+    /// How long it waits for what it asks for, if it is of a kind that may wait.
+    pub fn wait_ms_mut(&mut self) -> Option<&mut u64> {
+        match self {
+            Self::Receive(receive) => Some(&mut receive.wait_ms),
+            Self::Acquire(acquire) => Some(&mut acquire.wait_ms),
+            Self::AcceptSession { wait_ms, .. } | Self::WatchLease { wait_ms, .. } => Some(wait_ms),
+            _ => None,
+        }
+    }
+}
+
 /// A wish for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receive {

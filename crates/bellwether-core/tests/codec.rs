@@ -52,9 +52,10 @@ impl Coded for Change {
                 restart_lock(&mut message.standing.state);
             }
             Self::Standing { standing, .. } => restart_lock(&mut standing.state),
-            Self::Kept { outcome: KeptOutcome::Plain(outcome), .. } => {
-                *outcome = outcome.clone().once_read();
-            }
+            Self::Kept {
+                outcome: KeptOutcome::Plain(Outcome::Received(views) | Outcome::Peeked(views)),
+                ..
+            } => restart_views(views),
             Self::Lease { lease, .. } => match &mut lease.hold {
                 lease::Hold::Free => {}
                 lease::Hold::Held { renewed_at, .. } => *renewed_at = READ_AT,
@@ -84,7 +85,7 @@ fn restart_views(views: &mut [MessageView]) {
 
 impl Coded for Outcome {
     fn encode(&self, out: &mut Vec<u8>) {
-        codec::encode_outcome(self, out);
+        codec::encode_outcome(self, WRITTEN_AT, out);
     }
 
     fn decode(r: &mut Reader<'_>) -> Result<Self, BadBytes> {
@@ -93,7 +94,14 @@ impl Coded for Outcome {
 
     fn once_read(mut self) -> Self {
         if let Self::Received(views) | Self::Peeked(views) = &mut self {
-            restart_views(views);
+            for view in views {
+                view.message.session = 0;
+                if let State::Locked(lock) = &mut view.message.standing.state
+                    && lock.until != BootTime::NEVER
+                {
+                    lock.until = READ_AT.plus_ms(WRITTEN_AT.ms_until(lock.until));
+                }
+            }
         }
         self
     }
@@ -101,11 +109,23 @@ impl Coded for Outcome {
 
 impl Coded for Result<Outcome, Refusal> {
     fn encode(&self, out: &mut Vec<u8>) {
-        codec::encode_result(self, out);
+        match self {
+            Ok(outcome) => {
+                out.push(1);
+                codec::encode_outcome(outcome, WRITTEN_AT, out);
+            }
+            Err(refusal) => {
+                out.push(2);
+                codec::encode_refusal(refusal, out);
+            }
+        }
     }
 
     fn decode(r: &mut Reader<'_>) -> Result<Self, BadBytes> {
-        codec::decode_result(r, READ_AT)
+        match r.byte("an outcome or a refusal")? {
+            1 => Outcome::decode(r).map(Ok),
+            _ => codec::decode_refusal(r).map(Err),
+        }
     }
 
     fn once_read(self) -> Self {

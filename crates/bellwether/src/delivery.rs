@@ -209,10 +209,15 @@ impl Delivery {
         let token = received.0.view.token()?;
         let State::Locked(lock) = received.0.view.message.standing.state else { return None };
         let unreadable = received.0.unreadable.clone();
+        let locked_until = match lock.until {
+            // It is locked as long as its session is held; the hold began before this was answered.
+            BootTime::NEVER => queue.inner.clock.boot().plus_ms(lock.lock_ms.into()),
+            until => until,
+        };
         let delivery = Self {
             queue,
             token,
-            locked_until: lock.until,
+            locked_until,
             lock_ms: lock.lock_ms,
             received,
             changes: None,

@@ -40,34 +40,39 @@ pub use wire::{put_number, put_text};
 
 use crate::command::{Command, Request};
 use crate::error::Refusal;
+use crate::message::State;
 use crate::name::{MemberSlot, RequestNumber};
 use crate::outcome::Outcome;
 use crate::time::BootTime;
 use wire::Wire;
 
-/// Appends an outcome. The messages in it say how long they are locked, not until when.
-pub fn encode_outcome(outcome: &Outcome, out: &mut Vec<u8>) {
+/// Appends an outcome. The messages in it say for how long from `now` they are locked, behind it.
+pub fn encode_outcome(outcome: &Outcome, now: BootTime, out: &mut Vec<u8>) {
     outcome.put(out);
+    let (Outcome::Received(views) | Outcome::Peeked(views)) = outcome else { return };
+    for view in views {
+        if let State::Locked(lock) = view.message.standing.state {
+            // Zero is for ever: as long as the session is held.
+            let is_bounded = lock.until != BootTime::NEVER;
+            put_number(if is_bounded { 1 + now.ms_until(lock.until) } else { 0 }, out);
+        }
+    }
 }
 
 /// Reads an outcome. Locks in it count from `now`.
 pub fn decode_outcome(reader: &mut Reader<'_>, now: BootTime) -> Result<Outcome, BadBytes> {
     reader.at_time(now);
-    Wire::get(reader)
-}
-
-/// Appends what was answered: an outcome or a refusal.
-pub fn encode_result(result: &Result<Outcome, Refusal>, out: &mut Vec<u8>) {
-    result.put(out);
-}
-
-/// Reads what was answered. Locks in it count from `now`.
-pub fn decode_result(
-    reader: &mut Reader<'_>,
-    now: BootTime,
-) -> Result<Result<Outcome, Refusal>, BadBytes> {
-    reader.at_time(now);
-    Wire::get(reader)
+    let mut outcome = Wire::get(reader)?;
+    let (Outcome::Received(views) | Outcome::Peeked(views)) = &mut outcome else {
+        return Ok(outcome);
+    };
+    for view in views {
+        if let State::Locked(lock) = &mut view.message.standing.state {
+            let remaining_ms = reader.number()?;
+            lock.until = remaining_ms.checked_sub(1).map_or(BootTime::NEVER, |ms| now.plus_ms(ms));
+        }
+    }
+    Ok(outcome)
 }
 
 /// Appends a refusal.

@@ -179,31 +179,6 @@ impl<A: Wire, B: Wire> Wire for (A, B) {
     }
 }
 
-impl<T: Wire, E: Wire> Wire for Result<T, E> {
-    fn put(&self, out: &mut Vec<u8>) {
-        match self {
-            Ok(value) => {
-                out.push(1);
-                value.put(out);
-            }
-            Err(error) => {
-                out.push(2);
-                error.put(out);
-            }
-        }
-    }
-
-    fn get(r: &mut Reader<'_>) -> Result<Self, BadBytes> {
-        const EXPECTED: &str = "an outcome or a refusal";
-        let offset = r.position();
-        match r.byte(EXPECTED)? {
-            1 => T::get(r).map(Ok),
-            2 => E::get(r).map(Err),
-            _ => Err(BadBytes { expected: EXPECTED, offset }),
-        }
-    }
-}
-
 /// A struct: its fields in the order given here, which is the order of the bytes.
 macro_rules! wire_struct {
     ($name:ident { $($field:ident),+ $(,)? }) => {

@@ -35,6 +35,11 @@ pub(super) fn settle_command(queue: &Queue, token: LockToken, how: Disposition) 
     Command::Settle { from: path_of(queue), settlements }
 }
 
+/// A member that numbers its requests itself: the handle's own are the handle's to number.
+pub(super) async fn numbering(fixture: &Fixture, id: u128) -> Caller {
+    Caller::join(fixture, id, Duration::from_secs(1_000_000)).await
+}
+
 /// The messages of a receive's outcome.
 pub(super) fn received(outcome: Outcome) -> Vec<MessageView> {
     match outcome {
@@ -46,7 +51,7 @@ pub(super) fn received(outcome: Outcome) -> Vec<MessageView> {
 /// D3: a send that is repeated adds one message, and both answers name its number.
 pub async fn a_repeated_send_adds_one_message(fixture: &Fixture) {
     let queue = fixture.queue().await;
-    let caller = Caller::of(&fixture.bellwether());
+    let caller = numbering(fixture, 1).await;
     let (send, contents) = send_command(&queue, &Message::new("one"));
     let first = caller.ask_as(1, send.clone(), contents.clone()).await.unwrap();
     for _ in 0..3 {
@@ -60,7 +65,7 @@ pub async fn a_repeated_send_adds_one_message(fixture: &Fixture) {
 /// Without a number nothing is remembered: the same send twice is two messages.
 pub async fn without_a_number_nothing_is_remembered(fixture: &Fixture) {
     let queue = fixture.queue().await;
-    let caller = Caller::of(&fixture.bellwether());
+    let caller = numbering(fixture, 1).await;
     let (send, contents) = send_command(&queue, &Message::new("one"));
     caller.ask_as(0, send.clone(), contents.clone()).await.unwrap();
     caller.ask_as(0, send, contents).await.unwrap();
@@ -70,7 +75,7 @@ pub async fn without_a_number_nothing_is_remembered(fixture: &Fixture) {
 /// D6: a complete that is repeated succeeds; a second, different one has lost its lock.
 pub async fn a_repeated_complete_succeeds(fixture: &Fixture) {
     let queue = fixture.queue().await;
-    let caller = Caller::of(&fixture.bellwether());
+    let caller = numbering(fixture, 1).await;
     let sequence = queue.send("one").await.unwrap();
     let token = next(&queue).await.keep();
     let complete = settle_command(&queue, token, Disposition::Complete);
@@ -86,7 +91,7 @@ pub async fn a_repeated_complete_succeeds(fixture: &Fixture) {
 /// An abandon that is repeated counts once, also after the message was given out again.
 pub async fn a_repeated_abandon_counts_once(fixture: &Fixture) {
     let queue = fixture.queue().await;
-    let caller = Caller::of(&fixture.bellwether());
+    let caller = numbering(fixture, 1).await;
     queue.send("one").await.unwrap();
     let token = next(&queue).await.keep();
     let abandon = settle_command(&queue, token, Disposition::Abandon { delay_ms: None });
@@ -101,7 +106,7 @@ pub async fn a_repeated_abandon_counts_once(fixture: &Fixture) {
 /// A receive that is repeated gives the same deliveries again, and no others.
 pub async fn a_repeated_receive_gives_the_same_delivery(fixture: &Fixture) {
     let queue = fixture.queue().await;
-    let caller = Caller::of(&fixture.bellwether());
+    let caller = numbering(fixture, 1).await;
     queue.send_batch(["a", "b", "c"]).await.unwrap();
     let receive = receive_command(&queue, 2, 0);
     let first = caller.ask_as(1, receive.clone(), Vec::new()).await.unwrap();
@@ -119,7 +124,7 @@ pub async fn a_repeated_receive_gives_the_same_delivery(fixture: &Fixture) {
 /// A receive that found nothing may find something when it is repeated.
 pub async fn a_repeated_receive_of_nothing_may_find_something(fixture: &Fixture) {
     let queue = fixture.queue().await;
-    let caller = Caller::of(&fixture.bellwether());
+    let caller = numbering(fixture, 1).await;
     let receive = receive_command(&queue, 1, 0);
     let none = caller.ask_as(1, receive.clone(), Vec::new()).await.unwrap();
     assert!(received(none.outcome).is_empty());
@@ -132,7 +137,7 @@ pub async fn a_repeated_receive_of_nothing_may_find_something(fixture: &Fixture)
 /// V2: a waiting receive that is repeated waits once; both calls get an answer.
 pub async fn a_repeated_wait_waits_once(fixture: &Fixture) {
     let queue = fixture.queue().await;
-    let caller = Caller::of(&fixture.bellwether());
+    let caller = numbering(fixture, 1).await;
     let ask = || {
         let (caller, receive) = (caller.clone(), receive_command(&queue, 1, 3_600_000));
         tokio::spawn(async move { caller.ask_as(1, receive, Vec::new()).await })
@@ -154,7 +159,7 @@ pub async fn a_repeated_wait_waits_once(fixture: &Fixture) {
 
 /// A grant that is asked for again is the same one, for as long as it stands.
 pub async fn a_repeated_acquire_is_the_same_grant(fixture: &Fixture) {
-    let caller = Caller::of(&fixture.bellwether());
+    let caller = numbering(fixture, 1).await;
     let acquire = Command::Acquire(bound("leader", 1, 60_000));
     let granted = caller.ask_as(1, acquire.clone(), Vec::new()).await.unwrap();
     assert_eq!(caller.ask_as(1, acquire.clone(), Vec::new()).await.unwrap(), granted);
@@ -174,7 +179,7 @@ pub async fn a_repeated_acquire_is_the_same_grant(fixture: &Fixture) {
 /// A session that is accepted again under the same number is the same hold.
 pub async fn a_repeated_accept_is_the_same_hold(fixture: &Fixture) {
     let queue = fixture.queue_with(sessions()).await;
-    let caller = Caller::of(&fixture.bellwether());
+    let caller = numbering(fixture, 1).await;
     let session = Some(SessionId::new("s").unwrap());
     let accept = Command::AcceptSession { queue: queue.name().clone(), session, wait_ms: 0 };
     let first = caller.ask_as(3, accept.clone(), Vec::new()).await.unwrap();
@@ -184,7 +189,7 @@ pub async fn a_repeated_accept_is_the_same_hold(fixture: &Fixture) {
 
 /// A refusal is not remembered: the same request may succeed later.
 pub async fn a_refusal_is_not_remembered(fixture: &Fixture) {
-    let caller = Caller::of(&fixture.bellwether());
+    let caller = numbering(fixture, 1).await;
     let queue = fixture.bellwether().queue("orders").unwrap();
     let (send, contents) = send_command(&queue, &Message::new("one"));
     let refused = refusal(caller.ask_as(1, send.clone(), contents.clone()).await);
@@ -197,8 +202,8 @@ pub async fn a_refusal_is_not_remembered(fixture: &Fixture) {
 /// Numbers belong to their member: another one's are another matter.
 pub async fn numbers_belong_to_their_member(fixture: &Fixture) {
     let queue = fixture.queue().await;
-    let first = Caller::of(&fixture.bellwether());
-    let second = Caller::of(&fixture.bellwether().another_member().await.unwrap());
+    let first = numbering(fixture, 1).await;
+    let second = numbering(fixture, 2).await;
     let (send, contents) = send_command(&queue, &Message::new("one"));
     let one = first.ask_as(1, send.clone(), contents.clone()).await.unwrap();
     let two = second.ask_as(1, send, contents).await.unwrap();
@@ -210,7 +215,7 @@ pub async fn numbers_belong_to_their_member(fixture: &Fixture) {
 /// is not done again.
 pub async fn outcomes_are_kept_until_heard(fixture: &Fixture) {
     let queue = fixture.queue().await;
-    let caller = Caller::of(&fixture.bellwether());
+    let caller = numbering(fixture, 1).await;
     let (send, contents) = send_command(&queue, &Message::new("one"));
     caller.ask_as(1, send.clone(), contents.clone()).await.unwrap();
     let second = caller.ask_as(2, send.clone(), contents.clone()).await.unwrap();
@@ -231,7 +236,7 @@ pub async fn outcomes_are_kept_until_heard(fixture: &Fixture) {
 /// Twenty copies of one send at once are one message.
 pub async fn copies_at_once_are_one(fixture: &Fixture) {
     let queue = fixture.queue().await;
-    let caller = Caller::of(&fixture.bellwether());
+    let caller = numbering(fixture, 1).await;
     let copies: Vec<_> = (0..20)
         .map(|_| {
             let (caller, (send, contents)) =

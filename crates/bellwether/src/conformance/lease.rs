@@ -55,13 +55,17 @@ pub async fn a_hundred_racers_have_one_winner(fixture: &Fixture) {
     let mut racers = Vec::new();
     for id in 1..=100 {
         let member = Caller::of(&fixture.bellwether().another_member().await.unwrap());
-        let race = async move { member.acquire(bound(LEASE, id, 60_000)).await };
+        // It stays until all have run: who goes gives back what it holds.
+        let race = async move { (member.acquire(bound(LEASE, id, 60_000)).await, member) };
         racers.push(tokio::spawn(race));
     }
     let mut granted = Vec::new();
     let mut told = Vec::new();
+    let mut members = Vec::new();
     for racer in racers {
-        match racer.await.unwrap() {
+        let (answer, member) = racer.await.unwrap();
+        members.push(member);
+        match answer {
             Ok(term) => granted.push(term),
             Err(Refusal::Lease(LeaseRefusal::Held { term, .. })) => told.push(term),
             Err(other) => panic!("{other:?}"),

@@ -51,13 +51,15 @@ pub async fn the_line_goes_by_priority_then_age(fixture: &Fixture) {
     let wanted = [2, 4, 1, 3, 5];
     let ids: Vec<_> = wanted.iter().map(|id| line[*id as usize - 1].1.id).collect();
     assert_eq!(shown, ids);
-    let (mut held, mut last) = (100, Term(0));
+    let (mut held, mut last, mut members) = (100, Term(0), Vec::new());
     for next in wanted {
         holder.release(LEASE, held).await.unwrap();
         let at = line.iter().position(|(id, ..)| *id == next).unwrap();
-        let (_, _, grant) = line.remove(at);
+        let (_, member, grant) = line.remove(at);
         let term = at_last("the grant", grant).await.unwrap().unwrap();
         assert!(term > last);
+        // Who goes gives back what it holds.
+        members.push(member);
         (held, last) = (next, term);
         assert!(line.iter().all(|(_, _, other)| !other.is_finished()));
     }

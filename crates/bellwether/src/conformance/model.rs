@@ -16,7 +16,7 @@ use bellwether_core::content::Place;
 use bellwether_core::error::Refusal;
 use bellwether_core::few::Few;
 use bellwether_core::name::{MemberId, MemberSlot, RequestNumber, Ticket};
-use bellwether_core::outcome::Outcome;
+use bellwether_core::outcome::{MemberInfo, Outcome};
 use bytes::Bytes;
 
 use super::Fixture;
@@ -80,20 +80,24 @@ impl<'a> World<'a> {
             answered: 0,
             granted: 0,
         };
-        // The handle's own member joined when the store was opened, and goes with it.
-        let own = fixture.bellwether().members().await.unwrap().remove(0);
-        let ttl_ms = bellwether_core::limits::LEASE_MS_INFINITE;
-        let join = Command::Join { id: own.id, metadata: own.metadata, ttl_ms };
-        let call = Call { request: nobodys(join), contents: Few::default() };
-        world.rules.apply(fixture.now(), Ticket(1), &call, 0);
-        assert_eq!(world.rules.take_free().len(), 1);
-        world.last_ticket = 1;
+        // Those who joined when the store was opened, and go with it.
+        let infinite = bellwether_core::limits::LEASE_MS_INFINITE;
+        for MemberInfo { id, metadata, .. } in fixture.bellwether().members().await.unwrap() {
+            let join = Command::Join { id, metadata, ttl_ms: infinite };
+            let call = Call { request: nobodys(join), contents: Few::default() };
+            world.last_ticket += 1;
+            world.known.first_member += 1;
+            world.rules.apply(fixture.now(), Ticket(world.last_ticket), &call, 0);
+        }
+        assert_eq!(world.rules.take_free().len() as u64, world.last_ticket);
+        world.known.first_member += 1;
         for id in [101, 102] {
             let join = join_command(MemberId(id), std::time::Duration::from_secs(10_000_000));
             world.ask(nobodys(join), Vec::new()).await;
         }
-        for create in World::create_queues() {
-            world.ask(nobodys(create), Vec::new()).await;
+        for command in World::create_queues() {
+            let member = MemberSlot(world.known.first_member);
+            world.ask(Request { member, ..nobodys(command) }, Vec::new()).await;
         }
         world
     }

@@ -11,7 +11,7 @@ use bellwether_core::settings::{QueueSettings, Status};
 use bytes::Bytes;
 
 use super::Fixture;
-use super::exactly_once::{received, send_command, settle_command};
+use super::exactly_once::{numbering, received, send_command, settle_command};
 use super::support::{
     Caller, LOCK, ms, next, nothing, receive_command, refusal, sessions, settle, short_locks, text,
 };
@@ -290,7 +290,7 @@ pub async fn what_became_due_is_caught_up_with(fixture: &Fixture) {
 /// A request that is repeated after a restart gets the first outcome.
 pub async fn repeated_requests_get_the_first_outcome(fixture: &Fixture) {
     let queue = fixture.queue().await;
-    let caller = Caller::of(&fixture.bellwether());
+    let caller = numbering(fixture, 1).await;
     let (send, contents) = send_command(&queue, &Message::new("one"));
     let sent = caller.ask_as(1, send.clone(), contents.clone()).await.unwrap();
     let receive = receive_command(&queue, 1, 0);
@@ -305,7 +305,7 @@ pub async fn repeated_requests_get_the_first_outcome(fixture: &Fixture) {
         assert_eq!(received(repeated.outcome)[0].token(), Some(token), "round {round}");
     }
     let complete = settle_command(&queue, token, Disposition::Complete);
-    let own = Caller::of(&fixture.bellwether());
+    let own = numbering(fixture, 2).await;
     let done = own.ask_as(1, complete.clone(), Vec::new()).await.unwrap();
     assert_eq!(done.outcome, Outcome::Settled { refused: Vec::new() });
     for round in 0..2 {

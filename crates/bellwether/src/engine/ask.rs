@@ -57,8 +57,7 @@ impl Ask {
 
     /// A call whose answer goes to an outbox, under this number.
     pub(crate) fn posted(call: Call, outbox: Arc<Outbox>, number: u64) -> Arc<Self> {
-        let (progress, post) =
-            (Mutex::new(Progress::Waiting(None)), Some(Post { outbox, number }));
+        let (progress, post) = (Mutex::new(Progress::Waiting(None)), Some(Post { outbox, number }));
         Arc::new(Self { call, is_for_good: false, is_told: false, progress, post })
     }
 

@@ -82,7 +82,7 @@ impl Core {
 
     /// Hands in what nobody waits for, as far as that is still possible.
     fn hand_in(&self, ask: &Arc<Ask>) {
-        let entered = self.desk().enter(ask);
+        let entered = self.desk().enter(self.options.clock.boot(), ask);
         wake(entered.ok().and_then(|(_, waker)| waker));
     }
 
@@ -133,7 +133,8 @@ impl Remote {
 
     /// Leaves an ask at the desk.
     pub(crate) fn enter(&self, ask: Arc<Ask>) -> Entered {
-        let entered = self.core.desk().enter(&ask);
+        let now = self.core.options.clock.boot();
+        let entered = self.core.desk().enter(now, &ask);
         match entered {
             Ok((number, waker)) => {
                 wake(waker);

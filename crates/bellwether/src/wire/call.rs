@@ -68,12 +68,12 @@ pub fn get_call(whole: &[u8]) -> Result<Call, WireError> {
     read().map_err(WireError::of("a call"))
 }
 
-/// Appends an answer.
-pub fn put_answer(answer: &Result<Reply, Error>, out: &mut Vec<u8>) {
+/// Appends an answer. Locks in it count from `now`.
+pub fn put_answer(answer: &Result<Reply, Error>, now: BootTime, out: &mut Vec<u8>) {
     match answer {
         Ok(Reply { outcome, contents }) => {
             out.push(DONE);
-            codec::encode_outcome(outcome, out);
+            codec::encode_outcome(outcome, now, out);
             put_number(contents.len() as u64, out);
             for content in contents {
                 match content {

@@ -65,7 +65,7 @@ fn stream() -> Vec<u8> {
     put_frame(Kind::Withdraw, &mut out, |out| out.push(1));
     for answer in answers() {
         whole.clear();
-        put_answer(&answer, &mut whole);
+        put_answer(&answer, BootTime(0), &mut whole);
         put_parts(Kind::Answer, 1, &whole, &mut out);
     }
     put_frame(Kind::Ping, &mut out, |out| out.push(5));
@@ -127,7 +127,7 @@ fn calls_and_answers_come_back_as_they_were() {
     }
     for answer in answers() {
         let mut whole = Vec::new();
-        put_answer(&answer, &mut whole);
+        put_answer(&answer, BootTime(0), &mut whole);
         let came = get_answer(&whole.into(), BootTime(0)).unwrap().expect("it was not withdrawn");
         assert_eq!(format!("{came:?}"), format!("{answer:?}"));
     }

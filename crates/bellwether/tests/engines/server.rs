@@ -25,7 +25,8 @@ impl Server {
         let (stop, connections) = (CancellationToken::new(), TaskTracker::new());
         let (stopping, tracker) = (stop.clone(), connections.clone());
         connections.spawn(async move {
-            while let Some(Ok((stream, _))) = stopping.run_until_cancelled(listener.accept()).await {
+            while let Some(Ok((stream, _))) = stopping.run_until_cancelled(listener.accept()).await
+            {
                 stream.set_nodelay(true).unwrap();
                 let (acceptor, stop) = (acceptor.clone(), stopping.clone());
                 tracker.spawn(async move { acceptor.serve(stream, stop).await });

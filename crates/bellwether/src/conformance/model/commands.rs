@@ -30,6 +30,8 @@ pub(super) struct Known {
     terms: Vec<(LeaseName, Term)>,
     requests: Vec<(Request, Vec<Bytes>)>,
     last_number: u64,
+    /// The slot of the first of the two members who ask.
+    pub(super) first_member: u32,
 }
 
 impl Known {
@@ -133,7 +135,7 @@ impl World<'_> {
             self.known.last_number += 1;
             number = RequestNumber(self.known.last_number);
         }
-        let member = MemberSlot(2 + self.chance.below(2) as u32);
+        let member = MemberSlot(self.known.first_member + self.chance.below(2) as u32);
         let request = Request { member, number, answered_below: RequestNumber(0), command };
         if number.0 != 0 {
             self.known.requests.push((request.clone(), contents.clone()));

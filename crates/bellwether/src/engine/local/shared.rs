@@ -21,6 +21,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use bellwether_core::name::Ticket;
+#[cfg(feature = "listen")]
+use bellwether_core::time::BootTime;
 use bellwether_core::time::Now;
 
 use super::flusher::{Backlog, FlusherBell};
@@ -133,6 +135,12 @@ impl Shared {
             Err(TryLockError::Poisoned(writer)) => Some(writer.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
+    }
+
+    /// What time it is for locks.
+    #[cfg(feature = "listen")]
+    pub(crate) fn now(&self) -> BootTime {
+        self.clock.boot()
     }
 
     /// Leaves a call in the inbox.

@@ -10,7 +10,8 @@
 //!    request number: asked twice it is done once.
 //! 2. An ask that was withdrawn stays until it is answered: an answer that crosses the withdrawal
 //!    has handed out something that must go back.
-//! 3. What was never sent was not done. What was sent and can never be answered is unknown.
+//! 3. A wait is as long as it was asked for, over however many connections.
+//! 4. What was never sent was not done. What was sent and can never be answered is unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use bellwether_core::codec::put_number;
 use bellwether_core::error::Refusal;
 use bellwether_core::name::{MemberSlot, RequestNumber};
+use bellwether_core::time::BootTime;
 
 use crate::engine::ask::{Answer, Ask, Asker};
 use crate::error::Error;
@@ -73,6 +75,7 @@ struct Entry {
     withdrawn: Option<bool>,
     /// How long it has waited for a connection.
     waited: Duration,
+    entered_at: BootTime,
 }
 
 /// What is to be told to those who wait, once the desk is let go of.
@@ -101,7 +104,11 @@ impl Desk {
     }
 
     /// Takes an ask in. Its number, and whoever is to be woken; or why not.
-    pub(super) fn enter(&mut self, ask: &Arc<Ask>) -> Result<(u64, Option<Waker>), Error> {
+    pub(super) fn enter(
+        &mut self,
+        now: BootTime,
+        ask: &Arc<Ask>,
+    ) -> Result<(u64, Option<Waker>), Error> {
         if let Some(closed) = &self.closed {
             return Err(closed.clone());
         }
@@ -119,6 +126,7 @@ impl Desk {
             was_sent: false,
             withdrawn: None,
             waited: Duration::ZERO,
+            entered_at: now,
         };
         self.asks.insert(self.last, entry);
         self.unsent.insert(self.last);
@@ -157,7 +165,9 @@ impl Desk {
             .map(|(number, _)| *number)
             .collect();
         let why = "the server has forgotten this process, which was out of touch for too long";
-        lost.into_iter().filter_map(|number| self.fail(number, &Error::Unknown(why.into()))).collect()
+        lost.into_iter()
+            .filter_map(|number| self.fail(number, &Error::Unknown(why.into())))
+            .collect()
     }
 
     /// The connection is gone: what was not answered is asked again on the next one.
@@ -208,9 +218,19 @@ impl Desk {
 
     /// Puts what is to be sent into frames, while there is room; `waker` is woken when there is
     /// more.
-    pub(super) fn put(&mut self, out: &mut Vec<u8>, bytes_max: usize, waker: &Waker) {
+    pub(super) fn put(
+        &mut self,
+        now: BootTime,
+        out: &mut Vec<u8>,
+        bytes_max: usize,
+        waker: &Waker,
+    ) {
         self.waker.get_or_insert_with(|| waker.clone()).clone_from(waker);
         let Some(limits) = self.limits else { return };
+        for number in self.to_withdraw.drain(..) {
+            let entry = self.asks.get(&number);
+            put_withdraw(number, entry.and_then(|entry| entry.withdrawn), out);
+        }
         // Withdrawn or not, what stands before is older.
         let answered_below = self.asks.first_key_value().map_or(0, |(first, _)| *first);
         while out.len() < bytes_max
@@ -219,43 +239,27 @@ impl Desk {
             && let Some(entry) = self.asks.get_mut(&number)
         {
             self.scratch.clear();
-            let request = &entry.ask.call().request;
-            let (member, named, below) = if entry.is_own {
-                (self.member, number, answered_below)
-            } else if request.member.0 == 0 || request.number.0 > 0 {
-                (request.member, request.number.0, request.answered_below.0)
-            } else {
-                (request.member, OTHERS_FROM + number, 0)
-            };
-            let (named, below) = (RequestNumber(named), RequestNumber(below));
-            put_call_as(entry.ask.call(), member, named, below, &mut self.scratch);
+            entry.put(now, number, self.member, answered_below, &mut self.scratch);
             let bytes = self.scratch.len();
             // One ask alone is sent however long it is: the server says what it thinks of it.
             if self.sent > 0 && self.sent_bytes + bytes > limits.bytes_max {
                 break;
             }
             put_parts(Kind::Ask, number, &self.scratch, out);
+            put_withdraw(number, entry.withdrawn, out);
             self.unsent.pop_first();
             (self.sent, self.sent_bytes) = (self.sent + 1, self.sent_bytes + bytes);
             (entry.sent, entry.was_sent) = (Some(bytes), true);
-            if entry.withdrawn.is_some() {
-                self.to_withdraw.push(number);
-            }
-        }
-        for number in self.to_withdraw.drain(..) {
-            let Some(gives_back) = self.asks.get(&number).and_then(|entry| entry.withdrawn) else {
-                continue;
-            };
-            put_frame(Kind::Withdraw, out, |out| {
-                put_number(number, out);
-                out.push(gives_back.into());
-            });
         }
     }
 
     /// The server has answered; `None` if it will not, because the ask was withdrawn or the server
     /// stops. Whoever is to be told.
-    pub(super) fn answered(&mut self, number: u64, answer: Option<Answer>) -> Option<(Asker, Answer)> {
+    pub(super) fn answered(
+        &mut self,
+        number: u64,
+        answer: Option<Answer>,
+    ) -> Option<(Asker, Answer)> {
         let entry = self.asks.get_mut(&number)?;
         if let Some(bytes) = entry.sent.take() {
             (self.sent, self.sent_bytes) = (self.sent - 1, self.sent_bytes - bytes);
@@ -277,5 +281,44 @@ impl Desk {
             answer => answer,
         };
         (entry.withdrawn != Some(false)).then(|| (Asker::new(entry.ask), answer))
+    }
+}
+
+impl Entry {
+    /// Puts the call into bytes, as it is to be asked now.
+    fn put(
+        &self,
+        now: BootTime,
+        number: u64,
+        own: MemberSlot,
+        answered_below: u64,
+        out: &mut Vec<u8>,
+    ) {
+        let request = &self.ask.call().request;
+        let (member, number, below) = if self.is_own {
+            (own, number, answered_below)
+        } else if request.member.0 == 0 || request.number.0 > 0 {
+            (request.member, request.number.0, request.answered_below.0)
+        } else {
+            (request.member, OTHERS_FROM + number, 0)
+        };
+        let (number, below) = (RequestNumber(number), RequestNumber(below));
+        if self.was_sent {
+            let mut rest = self.ask.call().clone();
+            if let Some(wait_ms) = rest.request.command.wait_ms_mut() {
+                *wait_ms = wait_ms.saturating_sub(self.entered_at.ms_until(now));
+                return put_call_as(&rest, member, number, below, out);
+            }
+        }
+        put_call_as(self.ask.call(), member, number, below, out);
+    }
+}
+
+fn put_withdraw(number: u64, gives_back: Option<bool>, out: &mut Vec<u8>) {
+    if let Some(gives_back) = gives_back {
+        put_frame(Kind::Withdraw, out, |out| {
+            put_number(number, out);
+            out.push(gives_back.into());
+        });
     }
 }

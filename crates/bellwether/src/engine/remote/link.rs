@@ -12,9 +12,9 @@ use bellwether_core::name::{MemberId, MemberSlot, RequestNumber};
 use bellwether_core::outcome::Outcome;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
+use super::Core;
 use super::address::Stream;
 use super::desk::Told;
-use super::Core;
 use crate::clock::Clock;
 use crate::engine::content::Unread;
 use crate::engine::{Call, Reply};
@@ -249,7 +249,7 @@ impl<'a> Link<'a> {
             if !self.is_ending && closing.as_mut().poll(cx).is_ready() {
                 self.is_ending = true;
                 let waker = cx.waker();
-                core.desk().put(self.pipe.out(), usize::MAX, waker);
+                core.desk().put(core.options.clock.boot(), self.pipe.out(), usize::MAX, waker);
                 let last = Goodbye { why: Why::Done, text: String::new() };
                 self.pipe.put(Kind::Goodbye, |out| last.put(out));
             }
@@ -287,7 +287,8 @@ impl<'a> Link<'a> {
                 put_join(self.core, self.pipe.out());
                 continue;
             }
-            self.core.desk().put(self.pipe.out(), BACKLOG_BYTES_MAX, cx.waker());
+            let now = self.core.options.clock.boot();
+            self.core.desk().put(now, self.pipe.out(), BACKLOG_BYTES_MAX, cx.waker());
             if let Poll::Ready(Err(e)) = self.pipe.poll_write(cx) {
                 return Poll::Ready(Some(Broken::by(e)));
             }

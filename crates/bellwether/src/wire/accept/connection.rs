@@ -24,7 +24,7 @@ use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::{Acceptor, Ended, Limits, goodbye};
-use crate::engine::ask::{Answer, Ask};
+use crate::engine::ask::Ask;
 use crate::engine::content::Unread;
 use crate::engine::local::Local;
 use crate::engine::local::shared::{Entered, Shared};
@@ -32,7 +32,7 @@ use crate::engine::outbox::{Outbox, Posted};
 use crate::wire::call::{get_call, put_answer, put_withdrawn};
 use crate::wire::parts::{Parts, put_parts};
 use crate::wire::pipe::Pipe;
-use crate::wire::{Frame, Goodbye, Hello, Kind, WireError, Why};
+use crate::wire::{Frame, Goodbye, Hello, Kind, Why, WireError};
 
 /// Answers are put into bytes while so much is not yet written; nothing is read beyond.
 const BACKLOG_BYTES_MAX: usize = 256 * 1024;
@@ -201,8 +201,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             }
             (Kind::Withdraw, Step::Open) => {
                 let mut reader = Reader::new(&frame.body);
-                let read = reader.number().and_then(|n| Ok((n, reader.byte("what becomes of it")?)));
-                let (number, gives_back) = read.map_err(WireError::of("a withdraw")).map_err(wrong)?;
+                let read =
+                    reader.number().and_then(|n| Ok((n, reader.byte("what becomes of it")?)));
+                let (number, gives_back) =
+                    read.map_err(WireError::of("a withdraw")).map_err(wrong)?;
                 self.withdraw(number, gives_back != 0);
             }
             (Kind::Ping, Step::Open) => {
@@ -287,7 +289,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             }
             self.scratch.clear();
             match answer {
-                Some(answer) if !ask.is_left() => put_answer_of(answer, &mut self.scratch),
+                Some(answer) if !ask.is_left() => {
+                    let now = self.shared.now();
+                    put_answer(&answer.map(Unread::read), now, &mut self.scratch);
+                }
                 answer => {
                     if let Some(call) = answer.and_then(|answer| ask.undo(&answer)) {
                         self.shared.tell(call);
@@ -322,10 +327,6 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             self.step = Step::Ending(last);
         }
     }
-}
-
-fn put_answer_of(answer: Answer, out: &mut Vec<u8>) {
-    put_answer(&answer.map(Unread::read), out);
 }
 
 impl<S> Drop for Connection<'_, S> {
