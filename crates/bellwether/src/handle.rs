@@ -43,7 +43,7 @@ pub struct Bellwether {
 
 #[derive(Debug)]
 pub(crate) struct Inner {
-    engine: Arc<Local>,
+    pub(crate) engine: Arc<Local>,
     pub(crate) clock: Clock,
     pub(crate) member: MemberSlot,
     pub(crate) member_id: MemberId,
