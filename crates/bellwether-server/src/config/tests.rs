@@ -184,3 +184,17 @@ fn a_virtual_clock_needs_a_store_in_memory() {
     let said = fault(&Flags::default().with("virtual_clock", "true"), None, &[]);
     assert_names(&said, &["virtual_clock", "--memory", "flag --virtual-clock"]);
 }
+
+/// The table in the handbook, which a person reads and no compiler does.
+#[test]
+fn the_handbook_has_every_setting_with_its_default_and_what_is_allowed() {
+    let handbook = include_str!("../../../../docs/operations.md");
+    for setting in SETTINGS {
+        let default = line(&Config::load(&Flags::default(), None, []).unwrap(), setting.name);
+        let (_, default) = default.split_once(" = ").unwrap();
+        let default = default.trim_end_matches("# default").trim();
+        let allowed = (setting.allowed)();
+        let row = format!("| `{}` | `{default}` | {allowed} | ", setting.name);
+        assert!(handbook.contains(&row), "docs/operations.md lacks the row\n{row}");
+    }
+}

@@ -66,6 +66,17 @@ async fn what_happens_in_a_queue_is_in_the_metrics() {
     ] {
         assert!(metrics.lines().any(|found| found == line), "{line} is not in {metrics}");
     }
+    let handbook = include_str!("../../../../docs/operations.md");
+    for family in metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let (name, kind) = family.split_once(' ').unwrap();
+        let suffix = match kind {
+            "counter" => "_total",
+            "info" => "_info",
+            _ => "",
+        };
+        let row = format!("| `{name}{suffix}` ");
+        assert!(handbook.contains(&row), "docs/operations.md lacks {row}");
+    }
 }
 
 #[tokio::test]
