@@ -38,6 +38,7 @@ pub(super) fn all(site: &Arc<Site>, store: Option<&Bellwether>) -> Router {
     });
     routes
         .fallback(fallback)
+        .method_not_allowed_fallback(no_method)
         .layer(DefaultBodyLimit::max(site.config.http_body_bytes_max.size()))
         .layer(middleware::from_fn_with_state(body, limits::check))
         .layer(middleware::from_fn_with_state(guard, guard::check))
@@ -46,6 +47,11 @@ pub(super) fn all(site: &Arc<Site>, store: Option<&Bellwether>) -> Router {
 fn no_route() -> std::future::Ready<Response> {
     let detail = "there is nothing at this path; the API is under /v1";
     std::future::ready(problem(StatusCode::NOT_FOUND, "no such path", detail))
+}
+
+fn no_method() -> std::future::Ready<Response> {
+    let detail = "this path is there, but not for this method; the allow header names those it has";
+    std::future::ready(problem(StatusCode::METHOD_NOT_ALLOWED, "no such method here", detail))
 }
 
 fn opening() -> std::future::Ready<Response> {

@@ -98,5 +98,8 @@ fn what_is_not_there_is_said_as_a_problem() {
     let answer = server.get("/no/such/path", "host: localhost\r\n");
     assert_eq!(status(&answer), 404);
     assert_says(&answer, &["application/problem+json", "/v1"]);
+    let answer = server.post("/livez", "");
+    assert_eq!(status(&answer), 405);
+    assert_says(&answer, &["application/problem+json", "allow: GET"]);
     server.stop();
 }
