@@ -1,11 +1,16 @@
 //! Signals: the first asks to stop, the second does not ask.
 
 use std::io;
+use std::time::Duration;
 
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
 /// The exit code of a process that a signal ended is this and the signal's number.
 const BY_SIGNAL: i32 = 128;
+
+/// So soon after the first it is the same one, told twice: `timeout` and others signal a process
+/// and then its group.
+const TOLD_TWICE: Duration = Duration::from_millis(250);
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +61,8 @@ impl Signals {
     /// The next one ends the process at once, whatever it is doing.
     pub(super) fn exit_at_next(mut self) {
         tokio::spawn(async move {
+            let is_another = tokio::time::Instant::now() + TOLD_TWICE;
+            while tokio::time::timeout_at(is_another, self.next()).await.is_ok() {}
             let signal = self.next().await;
             tracing::warn!(signal = signal.name(), "a second signal: ending at once");
             std::process::exit(BY_SIGNAL + signal.number());
