@@ -20,5 +20,7 @@ mod retries;
 mod sending;
 #[path = "ledger/sessions.rs"]
 mod sessions;
+#[path = "ledger/stats.rs"]
+mod stats;
 #[path = "ledger/store.rs"]
 mod store;

@@ -80,6 +80,28 @@ fn system_ms(id: ClockId) -> u64 {
     time.tv_sec.cast_unsigned() * 1000 + time.tv_nsec.cast_unsigned() / 1_000_000
 }
 
+/// How long something takes, in real time also where time is virtual.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stopwatch {
+    started_us: u64,
+}
+
+impl Stopwatch {
+    pub(crate) fn start() -> Self {
+        Self { started_us: monotonic_us() }
+    }
+
+    /// Microseconds since the start.
+    pub(crate) fn us(self) -> u64 {
+        monotonic_us().saturating_sub(self.started_us)
+    }
+}
+
+fn monotonic_us() -> u64 {
+    let time = rustix::time::clock_gettime(ClockId::Monotonic);
+    time.tv_sec.cast_unsigned() * 1_000_000 + time.tv_nsec.cast_unsigned() / 1000
+}
+
 /// A clock that stands still until it is moved.
 ///
 /// ```

@@ -41,6 +41,7 @@
 //! | [`Pump`] | running a handler over a queue |
 //! | [`Election`], [`Leadership`], [`Lease`] | leading, and fencing what a leader writes |
 //! | [`VirtualClock`] | moving time in your own tests |
+//! | [`Stats`] | how a store is, for whoever measures it |
 //! | [`Error`], [`Refusal`] | what can go wrong, and who must act |
 //!
 //! A lease has a *term* and a message has a *delivery number*. Both only grow, and whoever shows
@@ -63,6 +64,7 @@ mod presence;
 pub mod pump;
 pub mod queue;
 pub mod session;
+pub mod stats;
 pub mod wire;
 
 pub use bellwether_core as core;
@@ -82,6 +84,7 @@ pub use open::Open;
 pub use pump::{Pump, PumpHandle, Verdict, Work};
 pub use queue::Queue;
 pub use session::Session;
+pub use stats::{Health, Stats};
 
 /// The programs in the README are compiled with the tests.
 #[cfg(doctest)]

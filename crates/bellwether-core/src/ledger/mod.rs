@@ -23,6 +23,7 @@ mod sessions;
 mod set;
 mod settle;
 mod snapshot;
+mod stats;
 mod tick;
 mod timers;
 mod watch;
