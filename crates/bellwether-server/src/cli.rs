@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand};
 
 /// The command line was not understood.
 pub(crate) const USAGE: u8 = 64;
-/// What was asked for is not there yet.
+/// What was asked for cannot be had now.
 const UNAVAILABLE: u8 = 69;
 /// The store could not be looked at.
 const IO_FAULT: u8 = 74;
@@ -34,8 +34,10 @@ enum Command {
 /// Why a command did not do what was asked.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// It comes with a later version.
-    NotYet(&'static str),
+    /// The store could not be opened.
+    Open(bellwether::Error),
+    /// The address could not be listened on.
+    Listen(String, io::Error),
     /// There is no store in the folder.
     NoStore(String),
     /// The store could not be looked at.
@@ -48,7 +50,7 @@ impl Cli {
     /// Runs the command; what it has to say goes to `out`.
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<ExitCode, Failure> {
         match &self.command {
-            Command::Serve(serve) => serve.run(),
+            Command::Serve(serve) => serve.run(out),
             Command::Journal(journal) => journal.run(out),
         }
     }
@@ -58,7 +60,7 @@ impl Failure {
     /// The exit code that stands for it.
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Self::NotYet(_) => UNAVAILABLE,
+            Self::Open(_) | Self::Listen(..) => UNAVAILABLE,
             Self::NoStore(_) | Self::Journal(_) | Self::Output(_) => IO_FAULT,
         })
     }
@@ -67,7 +69,8 @@ impl Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NotYet(what) => f.write_str(what),
+            Self::Open(error) => error.fmt(f),
+            Self::Listen(address, e) => write!(f, "cannot listen on {address}: {e}"),
             Self::NoStore(dir) => {
                 write!(f, "there is no store in {dir}; name the folder of a `file:` address")
             }

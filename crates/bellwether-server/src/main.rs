@@ -1,6 +1,7 @@
 //! The program `bellwether`: parse, call one function, map its end to an exit code.
 
 mod cli;
+mod http;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
