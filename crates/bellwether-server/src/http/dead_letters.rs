@@ -28,7 +28,7 @@ fn dead(queue: &str) -> Told<QueuePath> {
 /// Looks at dead letters, without touching them.
 #[utoipa::path(
     get, path = "/v1/queues/{queue}/dead-letters/messages", tag = "dead letters",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260), Look),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders"), Look),
     responses((status = 200, description = "The dead letters", body = Looked))
 )]
 pub(crate) async fn peek_dead_letters(
@@ -43,8 +43,8 @@ pub(crate) async fn peek_dead_letters(
 #[utoipa::path(
     get, path = "/v1/queues/{queue}/dead-letters/messages/{sequence}", tag = "dead letters",
     params(
-        ("queue" = String, Path, description = "The queue's name", max_length = 260),
-        ("sequence" = String, Path, description = "Its number", pattern = "^[0-9]{1,19}$"),
+        ("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders"),
+        ("sequence" = String, Path, description = "Its number", pattern = "^[0-9]{1,19}$", example = "1"),
     ),
     responses((status = 200, description = "The dead letter", body = ShownMessage))
 )]
@@ -58,7 +58,7 @@ pub(crate) async fn show_dead_letter(
 /// Receives dead letters, as messages are received.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/dead-letters/receive", tag = "dead letters",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260)),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders")),
     request_body = ReceiveAsked,
     responses(
         (status = 200, description = "The dead letters, as asked for", content(
@@ -81,7 +81,7 @@ pub(crate) async fn receive_dead_letters(
 /// Receives dead letters that were set aside, by number, all or none.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/dead-letters/receive-deferred", tag = "dead letters",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260)),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders")),
     request_body = ReceiveDeferred,
     responses((status = 200, description = "The dead letters", body = ReceivedMessages))
 )]
@@ -96,7 +96,7 @@ pub(crate) async fn receive_deferred_dead_letters(
 /// Ends deliveries of dead letters, each by itself.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/dead-letters/settle", tag = "dead letters",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260)),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders")),
     request_body = Settle,
     responses((status = 200, description = "What became of each", body = Settled))
 )]
@@ -111,7 +111,7 @@ pub(crate) async fn settle_dead_letters(
 /// Starts locks of dead letters anew, each by itself.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/dead-letters/renew", tag = "dead letters",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260)),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders")),
     request_body = Renew,
     responses((status = 200, description = "What became of each", body = Renewed))
 )]
@@ -126,7 +126,7 @@ pub(crate) async fn renew_dead_letters(
 /// Removes dead letters that nobody has locked, oldest first.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/dead-letters/purge", tag = "dead letters",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260)),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders")),
     request_body = Purge,
     responses((status = 200, description = "How many were removed", body = Counted))
 )]
@@ -155,7 +155,7 @@ pub(crate) struct Redrive {
 /// Sends dead letters again: under new numbers, with counts from zero.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/dead-letters/redrive", tag = "dead letters",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260)),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders")),
     request_body = Redrive,
     responses((status = 200, description = "How many were sent again", body = Counted))
 )]

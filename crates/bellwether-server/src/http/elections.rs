@@ -91,7 +91,7 @@ pub(crate) async fn list_elections(Door(state): Door<State>, page: Query<Page>) 
 /// Who leads, since when, who waits.
 #[utoipa::path(
     get, path = "/v1/elections/{election}", tag = "elections",
-    params(("election" = String, Path, description = "The election's name", max_length = 260)),
+    params(("election" = String, Path, description = "The election's name", max_length = 260, example = "leader")),
     responses((status = 200, description = "The election", body = ShownElection))
 )]
 pub(crate) async fn show_election(
@@ -105,7 +105,7 @@ pub(crate) async fn show_election(
 /// Asks the leader to step down. The leader decides: it stops its work first, then gives way.
 #[utoipa::path(
     post, path = "/v1/elections/{election}/step-down", tag = "elections",
-    params(("election" = String, Path, description = "The election's name", max_length = 260)),
+    params(("election" = String, Path, description = "The election's name", max_length = 260, example = "leader")),
     responses((status = 202, description = "The leader is asked"))
 )]
 pub(crate) async fn ask_step_down(
@@ -185,7 +185,7 @@ pub(crate) struct HistoryAsked {
 #[utoipa::path(
     get, path = "/v1/elections/{election}/history", tag = "elections",
     params(
-        ("election" = String, Path, description = "The election's name", max_length = 260),
+        ("election" = String, Path, description = "The election's name", max_length = 260, example = "leader"),
         HistoryAsked,
     ),
     responses((status = 200, description = "What was seen", body = History))

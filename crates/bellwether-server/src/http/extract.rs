@@ -22,14 +22,14 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
         let (parts, body) = request.into_parts();
         let body = read_body(body, BODY_BYTES_MAX).await?;
         if body.is_empty() {
-            return parse_json(b"{}").map(Self);
+            return parse_object(b"{}").map(Self);
         }
         match media_type(&parts.headers) {
             Some(media_type) if !is_json(&media_type) => {
                 let detail = format!("this path takes application/json, not {media_type:?}");
                 Err(Problem::new(Kind::UnsupportedMediaType, detail))
             }
-            _ => parse_json(&body).map(Self),
+            _ => parse_object(&body).map(Self),
         }
     }
 }
@@ -79,6 +79,14 @@ pub(crate) async fn read_body(body: Body, max: usize) -> Told<Bytes> {
         }
         Problem::bad_request(format!("the body broke off: {error}"))
     })
+}
+
+/// What has named fields is an object; serde would take a list of them, too.
+pub(crate) fn parse_object<T: DeserializeOwned>(body: &[u8]) -> Told<T> {
+    if body.trim_ascii_start().first() == Some(&b'[') {
+        return Err(Problem::bad_request("the body: an object is wanted, not a list"));
+    }
+    parse_json(body)
 }
 
 pub(crate) fn parse_json<T: DeserializeOwned>(body: &[u8]) -> Told<T> {

@@ -149,7 +149,7 @@ pub(crate) async fn list_leases(Door(state): Door<State>, page: Query<Page>) -> 
 /// One lease: who holds it, since when, who waits.
 #[utoipa::path(
     get, path = "/v1/leases/{lease}", tag = "leases",
-    params(("lease" = String, Path, description = "The lease's name", max_length = 260)),
+    params(("lease" = String, Path, description = "The lease's name", max_length = 260, example = "leader")),
     responses((status = 200, description = "The lease", body = ShownLease))
 )]
 pub(crate) async fn show_lease(
@@ -235,7 +235,7 @@ fn lease_id(name: &'static str, text: &str) -> Told<LeaseId> {
 /// Takes the lease if nobody has it, or waits in line for it.
 #[utoipa::path(
     post, path = "/v1/leases/{lease}/acquire", tag = "leases",
-    params(("lease" = String, Path, description = "The lease's name", max_length = 260)),
+    params(("lease" = String, Path, description = "The lease's name", max_length = 260, example = "leader")),
     request_body = AcquireAsked,
     responses((status = 200, description = "The lease is granted", body = Granted))
 )]
@@ -290,7 +290,7 @@ pub(crate) struct LeaseHold {
 /// Starts the lease's time anew; its duration stays.
 #[utoipa::path(
     post, path = "/v1/leases/{lease}/renew", tag = "leases",
-    params(("lease" = String, Path, description = "The lease's name", max_length = 260)),
+    params(("lease" = String, Path, description = "The lease's name", max_length = 260, example = "leader")),
     request_body = LeaseHold,
     responses((status = 200, description = "The lease is renewed", body = Granted))
 )]
@@ -317,7 +317,7 @@ pub(crate) struct ChangeId {
 /// Gives the lease another id and a new term; neither its duration nor its time changes.
 #[utoipa::path(
     post, path = "/v1/leases/{lease}/change", tag = "leases",
-    params(("lease" = String, Path, description = "The lease's name", max_length = 260)),
+    params(("lease" = String, Path, description = "The lease's name", max_length = 260, example = "leader")),
     request_body = ChangeId,
     responses((status = 200, description = "The lease has another id", body = Granted))
 )]
@@ -348,7 +348,7 @@ pub(crate) struct Release {
 /// Gives the lease back: whoever is next in line has it at once.
 #[utoipa::path(
     post, path = "/v1/leases/{lease}/release", tag = "leases",
-    params(("lease" = String, Path, description = "The lease's name", max_length = 260)),
+    params(("lease" = String, Path, description = "The lease's name", max_length = 260, example = "leader")),
     request_body = Release,
     responses((status = 204, description = "The lease is given back"))
 )]
@@ -389,7 +389,7 @@ pub(crate) struct BreakingLease {
 /// step down.
 #[utoipa::path(
     post, path = "/v1/leases/{lease}/break", tag = "leases",
-    params(("lease" = String, Path, description = "The lease's name", max_length = 260)),
+    params(("lease" = String, Path, description = "The lease's name", max_length = 260, example = "leader")),
     request_body = Break,
     responses((status = 200, description = "The lease is broken, or will be", body = BreakingLease))
 )]

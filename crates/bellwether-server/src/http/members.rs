@@ -14,7 +14,7 @@ use super::caller::Caller;
 use super::extract::{Json, Path, Query, json, json_with};
 use super::keys::is_key;
 use super::number::Number;
-use super::problem::{Problem, Told};
+use super::problem::{Kind, Problem, Told};
 use super::queues::Page;
 use super::state::{State, marked, unexpected};
 use super::{id, time};
@@ -187,7 +187,8 @@ pub(crate) async fn heartbeat(
     }
 }
 
-/// The member goes: its bound leases are free at once, its waits are withdrawn.
+/// The member goes: its bound leases are free at once, its waits are withdrawn. One that is gone is
+/// gone.
 #[utoipa::path(
     delete, path = "/v1/members/{member}", tag = "members",
     params(("member" = String, Path, description = "The member's id")),
@@ -198,8 +199,14 @@ pub(crate) async fn leave(
     Path(member): Path<String>,
 ) -> Told<StatusCode> {
     let member = member_id(&member)?;
-    let slot = state.slot_of(member).await?;
-    state.ask_as(slot, Command::Leave, Vec::new()).await?;
+    let left = match state.slot_of(member).await {
+        Ok(slot) => state.ask_as(slot, Command::Leave, Vec::new()).await.map(drop),
+        Err(problem) => Err(problem),
+    };
     state.forget(member);
-    Ok(StatusCode::NO_CONTENT)
+    match left {
+        // An id is never given twice: one that is gone has left, however often it is told to.
+        Err(problem) if !problem.is(Kind::MemberGone) => Err(problem),
+        _ => Ok(StatusCode::NO_CONTENT),
+    }
 }

@@ -286,8 +286,7 @@ impl ShownMessage {
     /// A message that was handed out; whoever has the token settles it.
     pub(crate) fn delivered(state: &State, delivery: Delivery) -> Self {
         let shown = Self::new(state, delivery.received());
-        let locked_until = Some(state.wall_at(delivery.locked_until()));
-        Self { lock_token: Some(id::lock_token(delivery.keep())), locked_until, ..shown }
+        Self { lock_token: Some(id::lock_token(delivery.keep())), ..shown }
     }
 }
 

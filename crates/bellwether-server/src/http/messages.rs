@@ -4,7 +4,7 @@ use axum::extract::{Request, State as Door};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use bellwether::core::command::{Command, Receive, ReceiveMode};
-use bellwether::core::limits;
+use bellwether::core::message::State as MessageState;
 use bellwether::core::name::{QueueName, QueuePath, SequenceNumber, SessionId, SessionToken};
 use bellwether::core::outcome::Outcome;
 use bellwether::message::Message;
@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::BODY_BYTES_MAX;
 use super::caller::Caller;
 use super::extract::{
-    Json, Path, Query, is_json, json, json_with, media_type, parse_json, read_body,
+    Json, Path, Query, is_json, json, json_with, media_type, parse_object, read_body,
 };
 use super::message::{NewMessage, ShownMessage};
 use super::number::Number;
@@ -62,7 +62,7 @@ pub(crate) struct SentBatch {
 /// When this is answered the message is flushed to disk.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/messages", tag = "messages",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260)),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders")),
     request_body(content(
         (NewMessage = "application/json"),
         (String = "text/plain"),
@@ -84,7 +84,7 @@ pub(crate) async fn send_message(
             raw::read_fields(headers, cloud_events::read_structured(&body)?)?
         }
         Some(kind) if is_json(kind) && !cloud_events::is_binary(headers) => {
-            parse_json::<NewMessage>(&body)?.into_message()?
+            parse_object::<NewMessage>(&body)?.into_message()?
         }
         _ => raw::read(headers, body)?,
     };
@@ -96,7 +96,7 @@ pub(crate) async fn send_message(
 /// Sends messages, all or none.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/messages/batch", tag = "messages",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260)),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders")),
     request_body = Batch,
     responses((status = 201, description = "The messages are kept", body = SentBatch))
 )]
@@ -144,7 +144,7 @@ pub(crate) struct Cancel {
 /// Takes back scheduled messages, all or none.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/cancel", tag = "messages",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260)),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders")),
     request_body = Cancel,
     responses((status = 200, description = "How many were taken back", body = Counted))
 )]
@@ -240,7 +240,7 @@ pub(crate) struct ReceivedMessages {
 /// `Accept: application/cloudevents+json`; then 204 means that there was none.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/receive", tag = "messages",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260)),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders")),
     request_body = ReceiveAsked,
     responses(
         (status = 200, description = "The messages, as asked for", content(
@@ -330,7 +330,11 @@ fn answer(
     };
     let Some(delivery) = deliveries.pop() else { return raw::write(form, &name, None) };
     let received = delivery.received().clone();
-    let until = state.wall_at(delivery.locked_until());
+    let locked_until = match received.state() {
+        MessageState::Locked(lock) => lock.until,
+        _ => delivery.locked_until(),
+    };
+    let until = state.wall_at(locked_until);
     let lock = raw::Lock { token: id::lock_token(delivery.keep()), until };
     raw::write(form, &name, Some((&received, Some(lock))))
 }
@@ -352,7 +356,7 @@ pub(crate) struct ReceiveDeferred {
 /// Receives messages that were set aside by `defer`, by number, all or none.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/receive-deferred", tag = "messages",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260)),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders")),
     request_body = ReceiveDeferred,
     responses((status = 200, description = "The messages", body = ReceivedMessages))
 )]
@@ -411,7 +415,7 @@ pub(crate) struct Looked {
 /// Looks at messages in whatever state, without touching them.
 #[utoipa::path(
     get, path = "/v1/queues/{queue}/messages", tag = "messages",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260), Look),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders"), Look),
     responses((status = 200, description = "The messages", body = Looked))
 )]
 pub(crate) async fn peek_messages(
@@ -440,8 +444,6 @@ async fn peek(
     max: u32,
     session: Option<SessionId>,
 ) -> Told<Vec<Received>> {
-    // A page of large messages would be larger than anybody wants: so many bodies are read at once.
-    let max = max.min(limits::RECEIVE_MESSAGES_MAX);
     let command = Command::Peek { from, sequence, max, session };
     let slot = state.bellwether().slot();
     Ok(messages(state.ask_as(slot, command, Vec::new()).await?).collect())
@@ -451,8 +453,8 @@ async fn peek(
 #[utoipa::path(
     get, path = "/v1/queues/{queue}/messages/{sequence}", tag = "messages",
     params(
-        ("queue" = String, Path, description = "The queue's name", max_length = 260),
-        ("sequence" = String, Path, description = "Its number", pattern = "^[0-9]{1,19}$"),
+        ("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders"),
+        ("sequence" = String, Path, description = "Its number", pattern = "^[0-9]{1,19}$", example = "1"),
     ),
     responses((status = 200, description = "The message", body = ShownMessage))
 )]

@@ -46,7 +46,9 @@ pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
         for (method, operation) in operations(item) {
             let changes = method != HttpMethod::Get;
             add_problems(operation, changes);
-            if changes {
+            let tag = operation.tags.iter().flatten().next();
+            // A member speaks for itself, and may repeat what it says.
+            if changes && tag.is_none_or(|tag| tag != "members") {
                 operation.parameters.get_or_insert_default().extend(headers());
             }
         }

@@ -148,6 +148,10 @@ impl Problem {
         self
     }
 
+    pub(crate) fn is(&self, kind: Kind) -> bool {
+        self.kind.strip_prefix(TYPES) == Some(kind.facts().0)
+    }
+
     pub(crate) fn limit(mut self: Box<Self>, limit: u64) -> Box<Self> {
         self.limit = Some(limit);
         self

@@ -159,7 +159,7 @@ pub(crate) async fn list_queues(Door(state): Door<State>, page: Query<Page>) -> 
 /// Settings that are left out have their defaults.
 #[utoipa::path(
     put, path = "/v1/queues/{queue}", tag = "queues",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260)),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders")),
     request_body = Settings,
     responses(
         (status = 201, description = "The queue was created", body = ShownQueue),
@@ -192,7 +192,7 @@ async fn describe(state: &State, queue: QueueName) -> Told<ShownQueue> {
 /// Settings and counters of one queue.
 #[utoipa::path(
     get, path = "/v1/queues/{queue}", tag = "queues",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260)),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders")),
     responses((status = 200, description = "The queue", body = ShownQueue))
 )]
 pub(crate) async fn show_queue(
@@ -206,7 +206,7 @@ pub(crate) async fn show_queue(
 /// Changes settings; what is left out stays, null clears. `status` pauses and resumes.
 #[utoipa::path(
     patch, path = "/v1/queues/{queue}", tag = "queues",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260)),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders")),
     request_body = SettingsChange,
     responses((status = 200, description = "The queue as it is now", body = ShownQueue))
 )]
@@ -226,7 +226,7 @@ pub(crate) async fn change_queue(
 /// Deletes a queue with all its messages and dead letters.
 #[utoipa::path(
     delete, path = "/v1/queues/{queue}", tag = "queues",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260)),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders")),
     responses((status = 204, description = "The queue is gone"))
 )]
 pub(crate) async fn delete_queue(caller: Caller, Path(queue): Path<String>) -> Told<StatusCode> {
@@ -257,7 +257,7 @@ pub(crate) struct Counted {
 /// Removes messages that nobody has locked, oldest first.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/purge", tag = "queues",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260)),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders")),
     request_body = Purge,
     responses((status = 200, description = "How many were removed", body = Counted))
 )]

@@ -31,7 +31,7 @@ pub(crate) struct Sessions {
 /// Names of sessions that have messages or state.
 #[utoipa::path(
     get, path = "/v1/queues/{queue}/sessions", tag = "sessions",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260), Page),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders"), Page),
     responses((status = 200, description = "One page of sessions", body = Sessions))
 )]
 pub(crate) async fn list_sessions(
@@ -77,7 +77,7 @@ pub(crate) struct Accepted {
 /// Takes hold of a session: its messages come to the holder, in order, and to nobody else.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/sessions/accept", tag = "sessions",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260)),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders")),
     request_body = Accept,
     responses(
         (status = 200, description = "The session is held", body = Accepted),
@@ -124,8 +124,8 @@ fn held(queue: &str, session: &str, hold: &Hold) -> Told<(QueueName, SessionToke
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/sessions/{session}/renew", tag = "sessions",
     params(
-        ("queue" = String, Path, description = "The queue's name", max_length = 260),
-        ("session" = String, Path, description = "The session", max_length = 260),
+        ("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders"),
+        ("session" = String, Path, description = "The session", max_length = 260, example = "alice"),
         Hold,
     ),
     responses((status = 200, description = "It holds from now", body = Renewed))
@@ -143,8 +143,8 @@ pub(crate) async fn renew_session(
 #[utoipa::path(
     delete, path = "/v1/queues/{queue}/sessions/{session}", tag = "sessions",
     params(
-        ("queue" = String, Path, description = "The queue's name", max_length = 260),
-        ("session" = String, Path, description = "The session", max_length = 260),
+        ("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders"),
+        ("session" = String, Path, description = "The session", max_length = 260, example = "alice"),
         Hold,
     ),
     responses((status = 204, description = "The session is free"))
@@ -163,8 +163,8 @@ pub(crate) async fn close_session(
 #[utoipa::path(
     get, path = "/v1/queues/{queue}/sessions/{session}/state", tag = "sessions",
     params(
-        ("queue" = String, Path, description = "The queue's name", max_length = 260),
-        ("session" = String, Path, description = "The session", max_length = 260),
+        ("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders"),
+        ("session" = String, Path, description = "The session", max_length = 260, example = "alice"),
         Hold,
     ),
     responses(
@@ -199,8 +199,8 @@ pub(crate) async fn session_state(
 #[utoipa::path(
     put, path = "/v1/queues/{queue}/sessions/{session}/state", tag = "sessions",
     params(
-        ("queue" = String, Path, description = "The queue's name", max_length = 260),
-        ("session" = String, Path, description = "The session", max_length = 260),
+        ("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders"),
+        ("session" = String, Path, description = "The session", max_length = 260, example = "alice"),
         Hold,
     ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
@@ -224,8 +224,8 @@ pub(crate) async fn set_session_state(
 #[utoipa::path(
     delete, path = "/v1/queues/{queue}/sessions/{session}/state", tag = "sessions",
     params(
-        ("queue" = String, Path, description = "The queue's name", max_length = 260),
-        ("session" = String, Path, description = "The session", max_length = 260),
+        ("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders"),
+        ("session" = String, Path, description = "The session", max_length = 260, example = "alice"),
         Hold,
     ),
     responses((status = 204, description = "There is no state"))

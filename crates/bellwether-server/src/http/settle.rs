@@ -87,7 +87,7 @@ pub(crate) struct RefusedOne {
 /// Ends deliveries, each by itself: one that is refused does not stop the others.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/settle", tag = "messages",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260)),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders")),
     request_body = Settle,
     responses((status = 200, description = "What became of each", body = Settled))
 )]
@@ -192,7 +192,7 @@ pub(crate) struct Renewed {
 /// Starts locks anew, each by itself.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/renew", tag = "messages",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260)),
+    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders")),
     request_body = Renew,
     responses((status = 200, description = "What became of each", body = Renewed))
 )]
