@@ -1,14 +1,17 @@
 //! The description of this door (OpenAPI 3.1), derived from the handlers, and a page to read it.
 
+use std::collections::BTreeMap;
+
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
-use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::request_body::RequestBody;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{
     Content, HttpMethod, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, PathItem, Ref,
-    RefOr, ResponseBuilder, Server,
+    RefOr, Required, ResponseBuilder, Server,
 };
 
 use super::extract::json;
@@ -41,11 +44,13 @@ pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
         vec![(Problem::name().into_owned(), <Problem as utoipa::PartialSchema>::schema())];
     Problem::schemas(&mut schemas);
     components.schemas.extend(schemas);
-    api.components = Some(components);
     for item in api.paths.paths.values_mut() {
         for (method, operation) in operations(item) {
             let changes = method != HttpMethod::Get;
             add_problems(operation, changes);
+            if let Some(body) = &mut operation.request_body {
+                body.required = Some(needed(body, &components.schemas));
+            }
             let tag = operation.tags.iter().flatten().next();
             // A member speaks for itself, and may repeat what it says.
             if changes && tag.is_none_or(|tag| tag != "members") {
@@ -53,7 +58,20 @@ pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
             }
         }
     }
+    api.components = Some(components);
     api
+}
+
+/// A body of which nothing is needed may be left out.
+fn needed(body: &RequestBody, schemas: &BTreeMap<String, RefOr<Schema>>) -> Required {
+    let mut fields = body.content.values().filter_map(|content| {
+        let Some(RefOr::Ref(named)) = &content.schema else { return None };
+        match schemas.get(named.ref_location.rsplit('/').next()?)? {
+            RefOr::T(Schema::Object(object)) => Some(&object.required),
+            _ => None,
+        }
+    });
+    if fields.any(|required| !required.is_empty()) { Required::True } else { Required::False }
 }
 
 fn operations(item: &mut PathItem) -> impl Iterator<Item = (HttpMethod, &mut Operation)> {

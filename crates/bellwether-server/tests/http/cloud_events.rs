@@ -80,9 +80,9 @@ fn an_event_that_lacks_something_is_refused() {
     let event = json!({ "specversion": "1.0", "id": "7", "source": "/shop" });
     let refused =
         server.send("POST", "/v1/queues/events/messages", &kind, event.to_string().as_bytes());
-    assert_eq!(refused.is_problem(400, "invalid-value")["setting"], "type");
+    assert_eq!(refused.problem(400, "invalid-value")["setting"], "type");
     let event = json!({ "specversion": "0.3", "id": "7", "source": "/shop", "type": "t" });
     let refused =
         server.send("POST", "/v1/queues/events/messages", &kind, event.to_string().as_bytes());
-    assert_eq!(refused.is_problem(400, "invalid-value")["setting"], "specversion");
+    assert_eq!(refused.problem(400, "invalid-value")["setting"], "specversion");
 }

@@ -21,15 +21,15 @@ fn the_same_request_again_gets_the_first_outcome_across_a_kill() {
         let again = under(&server, "k1", "POST", path, &body).is(201);
         assert_eq!(first, again);
         under(&server, "k1", "POST", path, &json!({ "text": "three" }))
-            .is_problem(422, "idempotency-key-reused");
+            .problem(422, "idempotency-key-reused");
         first
     };
     let server = Server::at(&folder);
     assert_eq!(under(&server, "k1", "POST", path, &body).is(201), first);
     under(&server, "k1", "POST", path, &json!({ "text": "three" }))
-        .is_problem(422, "idempotency-key-reused");
+        .problem(422, "idempotency-key-reused");
     under(&server, "k1", "POST", "/v1/queues/orders/purge", &json!({}))
-        .is_problem(422, "idempotency-key-reused");
+        .problem(422, "idempotency-key-reused");
     assert_eq!(under(&server, "k2", "POST", path, &body).is(201)["sequence"], "2");
     assert_eq!(server.get("/v1/queues/orders").is(200)["totals"]["sent"], 2);
     let members = server.get("/v1/members").is(200);
@@ -68,7 +68,7 @@ fn every_change_can_be_asked_for_twice() {
     twice("g", "POST", "/v1/leases/leader/acquire", json!({ "ttl_ms": 30_000 }), 200);
     twice("h", "POST", "/v1/members", json!({ "ttl_ms": 30_000 }), 201);
     twice("i", "DELETE", "/v1/queues/orders", json!({}), 204);
-    server.get("/v1/queues/orders").is_problem(404, "queue-not-found");
+    server.get("/v1/queues/orders").problem(404, "queue-not-found");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_refusal_is_not_remembered_for_it_changed_nothing() {
     let server = Server::in_memory();
     let path = "/v1/queues/orders/messages";
     let body = json!({ "text": "a" });
-    under(&server, "k", "POST", path, &body).is_problem(404, "queue-not-found");
+    under(&server, "k", "POST", path, &body).problem(404, "queue-not-found");
     server.create("orders", &json!({}));
     under(&server, "k", "POST", path, &body).is(201);
 }
@@ -86,8 +86,8 @@ fn a_key_promises_nothing_that_it_cannot_keep() {
     let server = Server::in_memory();
     server.create("orders", &json!({}));
     let ask = json!({ "mode": "receive_and_delete" });
-    under(&server, "k", "POST", "/v1/queues/orders/receive", &ask).is_problem(400, "invalid-value");
+    under(&server, "k", "POST", "/v1/queues/orders/receive", &ask).problem(400, "invalid-value");
     let long = "k".repeat(256);
     under(&server, &long, "POST", "/v1/queues/orders/purge", &json!({}))
-        .is_problem(400, "invalid-value");
+        .problem(400, "invalid-value");
 }

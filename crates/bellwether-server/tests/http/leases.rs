@@ -14,7 +14,7 @@ fn term(answer: &Value) -> u64 {
 #[test]
 fn a_lease_is_acquired_renewed_changed_and_released() {
     let server = Server::in_memory();
-    server.get("/v1/leases/leader").is_problem(404, "lease-not-found");
+    server.get("/v1/leases/leader").problem(404, "lease-not-found");
     let ask = json!({ "id": ID, "ttl_ms": 30_000, "metadata": "host a" });
     let granted = server.post("/v1/leases/leader/acquire", &ask).is(200);
     assert_eq!((&granted["ttl_ms"], &granted["trust_ms"]), (&json!(30_000), &json!(24_000)));
@@ -22,13 +22,13 @@ fn a_lease_is_acquired_renewed_changed_and_released() {
     assert_eq!(term(&again), term(&granted), "T5: the same ask again is the same grant");
     let held = server
         .post("/v1/leases/leader/acquire", &json!({ "id": OTHER, "ttl_ms": null }))
-        .is_problem(409, "lease-held");
+        .problem(409, "lease-held");
     assert_eq!((&held["lease"], &held["term"]), (&json!("leader"), &granted["term"]));
     assert_eq!(held["retry"], true);
     server.post("/v1/leases/leader/renew", &json!({ "id": ID })).is(200);
     server
         .post("/v1/leases/leader/renew", &json!({ "id": OTHER }))
-        .is_problem(409, "lease-id-mismatch");
+        .problem(409, "lease-id-mismatch");
     let change = json!({ "id": ID, "to": OTHER });
     let changed = server.post("/v1/leases/leader/change", &change).is(200);
     assert!(term(&changed) > term(&granted), "T6: a new id is a new term");
@@ -52,7 +52,7 @@ fn a_lease_without_end_is_broken() {
     assert_eq!(broken["remaining_ms"], 0);
     server
         .post("/v1/leases/leader/renew", &json!({ "id": granted["id"] }))
-        .is_problem(409, "lease-broken");
+        .problem(409, "lease-broken");
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn members_elect_a_leader_that_is_asked_to_step_down() {
         server.ask_with("POST", "/v1/leases/chores/acquire", &[("bellwether-member", member)], &ask)
     };
     let first = acquire(&a, 0).is(200);
-    acquire(&b, 0).is_problem(409, "lease-held");
+    acquire(&b, 0).problem(409, "lease-held");
     let shown = server.get("/v1/elections/chores").is(200);
     assert_eq!(shown["leader"]["member"], a);
     assert_eq!(shown["leader"]["term"], first["term"]);
@@ -86,7 +86,7 @@ fn members_elect_a_leader_that_is_asked_to_step_down() {
         assert_eq!(server.delete(&format!("/v1/members/{a}")).status, 204);
         assert!(term(&second.join().unwrap()) > term(&first), "T18: the next in line");
         assert_eq!(server.delete(&format!("/v1/members/{a}")).status, 204, "it is gone");
-        server.post(&format!("/v1/members/{a}/heartbeat"), &held).is_problem(410, "member-gone");
+        server.post(&format!("/v1/members/{a}/heartbeat"), &held).problem(410, "member-gone");
     });
     let listed = server.get("/v1/members").is(200);
     let mine = listed["members"].as_array().unwrap().iter().find(|one| one["member"] == b);
@@ -110,7 +110,7 @@ fn nobody_speaks_for_a_member_of_another_door() {
     let server = Server::in_memory();
     let listed = server.get("/v1/members").is(200);
     let own = listed["members"][0]["member"].as_str().unwrap().to_owned();
-    server.delete(&format!("/v1/members/{own}")).is_problem(400, "invalid-value");
+    server.delete(&format!("/v1/members/{own}")).problem(400, "invalid-value");
     let bound = json!({ "kind": "bound", "ttl_ms": 1000 });
-    server.post("/v1/leases/a/acquire", &bound).is_problem(400, "invalid-value");
+    server.post("/v1/leases/a/acquire", &bound).problem(400, "invalid-value");
 }

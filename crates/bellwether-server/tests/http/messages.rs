@@ -65,7 +65,7 @@ fn a_body_is_kept_byte_for_byte_whichever_way_it_came() {
     assert_eq!((&value["base64"], &value["body_kind"]), (&json!("oQNhYmM="), &json!("value")));
     server.post(path, &json!({})).is(201);
     assert_eq!(server.receive("orders")["text"], "");
-    server.post(path, &json!({ "text": "a", "body": 1 })).is_problem(400, "invalid-value");
+    server.post(path, &json!({ "text": "a", "body": 1 })).problem(400, "invalid-value");
 }
 
 #[test]
@@ -179,9 +179,9 @@ fn a_scheduled_message_waits_and_can_be_taken_back() {
     assert_eq!(shown["due_at"], "2998-12-31T23:00:00.000Z");
     let cancel = json!({ "sequences": [sent["sequence"]] });
     assert_eq!(server.post("/v1/queues/orders/cancel", &cancel).is(200)["count"], 1);
-    server.post("/v1/queues/orders/cancel", &cancel).is_problem(404, "message-not-found");
+    server.post("/v1/queues/orders/cancel", &cancel).problem(404, "message-not-found");
     let wrong = json!({ "text": "", "scheduled_at": "tomorrow" });
-    server.post("/v1/queues/orders/messages", &wrong).is_problem(400, "invalid-value");
+    server.post("/v1/queues/orders/messages", &wrong).problem(400, "invalid-value");
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn a_batch_is_sent_whole_or_not_at_all() {
     server.create("orders", &json!({ "message_bytes_max": 100, "duplicate_window_ms": 60_000 }));
     let big = "x".repeat(200);
     let batch = json!({ "messages": [{ "text": "a" }, { "text": big }] });
-    server.post("/v1/queues/orders/messages/batch", &batch).is_problem(413, "too-large");
+    server.post("/v1/queues/orders/messages/batch", &batch).problem(413, "too-large");
     assert_eq!(server.get("/v1/queues/orders").is(200)["totals"]["sent"], 0);
     let batch = json!({ "messages": [{ "id": "1" }, { "id": "1" }] });
     let sent = server.post("/v1/queues/orders/messages/batch", &batch).is(201);
@@ -262,5 +262,5 @@ fn messages_are_looked_at_in_pages() {
     assert_eq!(first["next"], "3");
     let second = server.get("/v1/queues/orders/messages?max=2&from=3").is(200);
     assert_eq!((&second["messages"][0]["text"], &second["next"]), (&json!("c"), &json!(null)));
-    server.get("/v1/queues/orders/messages/4").is_problem(404, "message-not-found");
+    server.get("/v1/queues/orders/messages/4").problem(404, "message-not-found");
 }

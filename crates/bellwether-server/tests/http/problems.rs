@@ -10,21 +10,21 @@ fn what_cannot_be_read_is_a_problem() {
     server.create("orders", &json!({}));
     let kind = [("content-type", "application/json")];
     let path = "/v1/queues/orders/receive";
-    server.get("/nowhere").is_problem(404, "no-such-path");
+    server.get("/nowhere").problem(404, "no-such-path");
     let wrong = server.ask("PUT", "/v1/stats", &json!({}));
     assert_eq!(wrong.header("allow"), Some("GET,HEAD"));
-    wrong.is_problem(405, "method-not-allowed");
-    server.send("POST", path, &kind, b"{").is_problem(400, "bad-request");
-    server.send("POST", path, &kind, b"[]").is_problem(400, "bad-request");
-    server.post(path, &json!({ "unknown": 1 })).is_problem(400, "bad-request");
-    server.post(path, &json!({ "max": -1 })).is_problem(400, "bad-request");
+    wrong.problem(405, "method-not-allowed");
+    server.send("POST", path, &kind, b"{").problem(400, "bad-request");
+    server.send("POST", path, &kind, b"[]").problem(400, "bad-request");
+    server.post(path, &json!({ "unknown": 1 })).problem(400, "bad-request");
+    server.post(path, &json!({ "max": -1 })).problem(400, "bad-request");
     let csv = [("content-type", "text/csv")];
-    server.send("POST", path, &csv, b"a").is_problem(415, "unsupported-media-type");
+    server.send("POST", path, &csv, b"a").problem(415, "unsupported-media-type");
     let large = vec![b'x'; (24 << 20) + 1];
     let refused = server.send("POST", "/v1/queues/orders/messages", &[], &large);
-    assert_eq!(refused.is_problem(413, "too-large")["limit"], 24 << 20);
+    assert_eq!(refused.problem(413, "too-large")["limit"], 24 << 20);
     let keyed = [("idempotency-key", "k")];
-    server.send("POST", "/v1/queues/orders/messages", &keyed, &large).is_problem(413, "too-large");
+    server.send("POST", "/v1/queues/orders/messages", &keyed, &large).problem(413, "too-large");
 }
 
 #[test]
@@ -32,18 +32,18 @@ fn a_refusal_names_the_thing_and_the_limit() {
     let server = Server::in_memory();
     server.create("small", &json!({ "size_bytes_max": 30 }));
     let gone = server.post("/v1/queues/none/messages", &json!({ "text": "a" }));
-    assert_eq!(gone.is_problem(404, "queue-not-found")["queue"], "none");
+    assert_eq!(gone.problem(404, "queue-not-found")["queue"], "none");
     let full = server.post("/v1/queues/small/messages", &json!({ "text": "x".repeat(40) }));
-    let full = full.is_problem(429, "queue-full");
+    let full = full.problem(429, "queue-full");
     assert_eq!((&full["limit"], &full["setting"]), (&json!(30), &json!("size_bytes_max")));
     assert_eq!(full["retry"], true);
     let wrong = server.ask("PUT", "/v1/queues/wrong", &json!({ "lock_ms": 1 }));
-    assert_eq!(wrong.is_problem(400, "invalid-value")["setting"], "lock_ms");
+    assert_eq!(wrong.problem(400, "invalid-value")["setting"], "lock_ms");
     server.ask("PATCH", "/v1/queues/small", &json!({ "status": "disabled" })).is(200);
     let off = server.post("/v1/queues/small/receive", &json!({}));
-    off.is_problem(409, "queue-disabled");
+    off.problem(409, "queue-disabled");
     let wait = server.post("/v1/queues/small/receive", &json!({ "wait_ms": 60_001 }));
-    assert_eq!(wait.is_problem(400, "invalid-value")["limit"], 60_000);
+    assert_eq!(wait.problem(400, "invalid-value")["limit"], 60_000);
 }
 
 /// A program may stop at any moment of a wait.

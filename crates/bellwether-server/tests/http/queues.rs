@@ -22,7 +22,7 @@ fn a_queue_is_created_once_shown_changed_and_deleted() {
     let settings = changed["settings"].clone();
     server.ask("PUT", "/v1/queues/copy", &settings).is(201);
     server.delete("/v1/queues/orders").is(204);
-    server.get("/v1/queues/orders").is_problem(404, "queue-not-found");
+    server.get("/v1/queues/orders").problem(404, "queue-not-found");
 }
 
 #[test]
@@ -47,9 +47,9 @@ fn a_name_with_a_slash_and_other_letters_is_one_name() {
     let made = server.ask("PUT", "/v1/queues/shop%2For%20d%C3%A9rs", &json!({})).is(201);
     assert_eq!(made["queue"], "shop/or dérs");
     server.get("/v1/queues/shop%2For%20d%C3%A9rs").is(200);
-    server.get("/v1/queues/a%00b").is_problem(400, "invalid-name");
-    server.get("/v1/queues/%ff").is_problem(400, "bad-request");
-    server.get(&format!("/v1/queues/{}", "x".repeat(261))).is_problem(400, "invalid-name");
+    server.get("/v1/queues/a%00b").problem(400, "invalid-name");
+    server.get("/v1/queues/%ff").problem(400, "bad-request");
+    server.get(&format!("/v1/queues/{}", "x".repeat(261))).problem(400, "invalid-name");
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl Answer {
 
     /// The problem that it must be.
     #[track_caller]
-    pub(crate) fn is_problem(self, status: u16, kind: &str) -> Value {
+    pub(crate) fn problem(self, status: u16, kind: &str) -> Value {
         assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
         let problem = self.is(status);
         assert_eq!(problem["type"], format!("/v1/problems/{kind}"), "{problem}");

@@ -11,20 +11,20 @@ fn a_session_is_accepted_worked_on_and_closed() {
     let path = "/v1/queues/orders";
     server
         .post(&format!("{path}/messages"), &json!({ "text": "no session" }))
-        .is_problem(409, "session-required");
+        .problem(409, "session-required");
     for text in ["first", "second"] {
         let message = json!({ "text": text, "session": "alice" });
         server.post(&format!("{path}/messages"), &message).is(201);
     }
     assert_eq!(server.get(&format!("{path}/sessions")).is(200)["sessions"], json!(["alice"]));
-    server.post(&format!("{path}/receive"), &json!({})).is_problem(409, "session-required");
+    server.post(&format!("{path}/receive"), &json!({})).problem(409, "session-required");
     let held = server.post(&format!("{path}/sessions/accept"), &json!({})).is(200);
     assert_eq!(held["session"], "alice");
     let nothing = server.post(&format!("{path}/sessions/accept"), &json!({}));
     assert_eq!(nothing.status, 204, "no other session is free");
     server
         .post(&format!("{path}/sessions/accept"), &json!({ "session": "alice" }))
-        .is_problem(409, "session-locked");
+        .problem(409, "session-locked");
 
     let hold = json!({ "session": "alice", "token": held["token"] });
     let received = server.post(&format!("{path}/receive"), &json!({ "session": hold })).is(200);
@@ -42,7 +42,7 @@ fn a_session_is_accepted_worked_on_and_closed() {
     assert_eq!(server.post(&renew, &json!({})).is(200)["lock_ms"], 60_000);
     let close = format!("{path}/sessions/alice?token={token}");
     assert_eq!(server.delete(&close).status, 204);
-    server.delete(&close).is_problem(410, "session-lost");
+    server.delete(&close).problem(410, "session-lost");
     let again = json!({ "session": "alice" });
     let held = server.post(&format!("{path}/sessions/accept"), &again).is(200);
     let hold = json!({ "session": "alice", "token": held["token"] });
