@@ -159,3 +159,51 @@ fn fingerprint(parts: &Parts, body: &[u8]) -> u128 {
     }
     hash(&listed)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bellwether::core::name::QueueName;
+    use bellwether::core::outcome::Outcome;
+    use bellwether::core::settings::QueueSettings;
+    use bellwether::{Bellwether, VirtualClock};
+
+    use super::*;
+
+    async fn create(caller: &Caller) -> bool {
+        let queue = QueueName::new("orders").unwrap();
+        let settings = Box::new(QueueSettings::default());
+        let reply = caller.ask(Command::CreateQueue { queue, settings }).await.unwrap();
+        matches!(reply.outcome, Outcome::QueueCreated { existed: false })
+    }
+
+    /// The outcome of a key is told again for ten minutes at least, and some time later the key is
+    /// as new; in between it is never refused for having been used.
+    #[tokio::test]
+    async fn a_key_is_forgotten_long_after_its_last_use_and_can_be_used_again() {
+        let clock = VirtualClock::new();
+        let bellwether = Bellwether::open_with_clock("memory:", clock.clone()).await.unwrap();
+        let state = State::new(bellwether.clone());
+        let keyed = Some(Keyed { key: 7, fingerprint: 8 });
+        let member = bellwether.slot();
+        let caller = Caller { state: state.clone(), member, named: false, keyed };
+        assert!(create(&caller).await, "it was not there");
+        let minute = Duration::from_secs(60);
+        for _ in 0..3 {
+            clock.advance(9 * minute);
+            assert!(create(&caller).await, "told again: it was not there");
+        }
+        clock.advance(11 * minute);
+        assert!(create(&caller).await, "its member is gone, and still remembered");
+        clock.advance(60 * minute);
+        assert!(!create(&caller).await, "forgotten: now it is there");
+        // A life of the server that knows nothing of the key finds what it stands for.
+        let state = State::new(bellwether);
+        let other = Some(Keyed { key: 7, fingerprint: 9 });
+        let reused = Caller { state: state.clone(), member, named: false, keyed: other };
+        let queue = QueueName::new("other").unwrap();
+        assert!(reused.ask(Command::DeleteQueue { queue }).await.is_err());
+        assert!(!create(&Caller { state, member, named: false, keyed }).await);
+    }
+}

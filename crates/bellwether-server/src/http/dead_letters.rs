@@ -10,10 +10,10 @@ use utoipa::ToSchema;
 
 use super::caller::Caller;
 use super::extract::{Json, Path, Query};
+use super::look::{Look, Looked, peek_from, show_from};
 use super::message::ShownMessage;
 use super::messages::{
-    Look, Looked, ReceiveAsked, ReceiveDeferred, ReceivedMessages, peek_from,
-    receive_deferred_from, receive_from, sequences, show_from,
+    ReceiveAsked, ReceiveDeferred, ReceivedMessages, receive_deferred_from, receive_from, sequences,
 };
 use super::number::Number;
 use super::problem::Told;

@@ -1,10 +1,13 @@
 //! Reading requests: what cannot be read is a problem in its own form.
 
+use std::error::Error;
+
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
+use http_body_util::LengthLimitError;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer};
 
@@ -67,15 +70,10 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
 /// A body of whatever kind.
 pub(crate) async fn read_body(body: Body, max: usize) -> Told<Bytes> {
     axum::body::to_bytes(body, max).await.map_err(|error| {
-        let mut cause: Option<&dyn std::error::Error> = Some(&error);
-        while let Some(error) = cause {
-            if error.is::<axum::extract::rejection::LengthLimitError>()
-                || error.to_string().contains("length limit")
-            {
-                let detail = format!("the body has more than {max} bytes; make it smaller");
-                return Problem::new(Kind::TooLarge, detail).limit(max as u64);
-            }
-            cause = error.source();
+        let is_limit = |cause: &(dyn Error + 'static)| cause.is::<LengthLimitError>();
+        if error.source().is_some_and(is_limit) {
+            let detail = format!("the body has more than {max} bytes; make it smaller");
+            return Problem::new(Kind::TooLarge, detail).limit(max as u64);
         }
         Problem::bad_request(format!("the body broke off: {error}"))
     })

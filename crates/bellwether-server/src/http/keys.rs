@@ -49,6 +49,11 @@ pub(crate) fn hash(parts: &[&[u8]]) -> u128 {
     SipHasher13::new_with_keys(HASH_KEY.0, HASH_KEY.1).hash(&bytes).as_u128()
 }
 
+/// The ids a key may have, the first one first.
+fn lives(key: u128) -> impl Iterator<Item = u128> {
+    (0..LIVES_MAX).map(move |life| key.wrapping_add(life))
+}
+
 /// A request that carries a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keyed {
@@ -100,7 +105,10 @@ impl Keys {
 
     /// The member of a key is gone: the key is as new.
     pub(crate) fn forget(&self, keyed: Keyed) {
-        self.lock().remove(&keyed.key);
+        let mut known = self.lock();
+        for key in lives(keyed.key) {
+            known.remove(&key);
+        }
     }
 
     async fn load(&self, state: &State) -> Told<()> {
@@ -117,8 +125,7 @@ impl Keys {
     fn find(&self, keyed: Keyed, now: BootTime) -> Told<Option<MemberSlot>> {
         let mut known = self.lock();
         // A later life of a key has a later id; after a restart only that one is known.
-        let lives = (0..LIVES_MAX).map(|life| keyed.key.wrapping_add(life));
-        let Some(key) = lives.into_iter().find(|key| known.contains_key(key)) else {
+        let Some(key) = lives(keyed.key).find(|key| known.contains_key(key)) else {
             return Ok(None);
         };
         let Some(found) = known.get_mut(&key) else { return Ok(None) };
@@ -152,9 +159,9 @@ impl Keys {
 }
 
 async fn join(state: &State, keyed: Keyed) -> Told<MemberSlot> {
-    for life in 0..LIVES_MAX {
+    for id in lives(keyed.key) {
         let command = Command::Join {
-            id: MemberId(keyed.key.wrapping_add(life)),
+            id: MemberId(id),
             metadata: format!("{METADATA}{:032x}", keyed.fingerprint),
             ttl_ms: KEY_MS,
         };

@@ -92,7 +92,8 @@ impl NewMessage {
             })?,
             _ => return Err(Problem::invalid("body", "give one of body, text and base64")),
         };
-        let scheduled_at = self.scheduled_at.as_deref().map(wall_time).transpose()?;
+        let scheduled_at = self.scheduled_at.as_deref();
+        let scheduled_at = scheduled_at.map(|at| wall_time("scheduled_at", at)).transpose()?;
         let properties = self.properties.into_iter().map(|(key, value)| (key, value.0)).collect();
         let mut message = Message::new(body);
         message.id = self.id;
@@ -115,10 +116,10 @@ impl NewMessage {
     }
 }
 
-pub(crate) fn wall_time(text: &str) -> Told<bellwether::core::time::WallTime> {
+pub(crate) fn wall_time(setting: &str, text: &str) -> Told<bellwether::core::time::WallTime> {
     time::parse_wall(text).ok_or_else(|| {
         let why = "a time is written as in 2026-01-31T09:30:00.000Z, not before 1970";
-        Problem::invalid("scheduled_at", why)
+        Problem::invalid(setting, why)
     })
 }
 

@@ -1,6 +1,6 @@
 //! Messages: send, receive, look, cancel.
 
-use axum::extract::{Request, State as Door};
+use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use bellwether::core::command::{Command, Receive, ReceiveMode};
@@ -11,18 +11,16 @@ use bellwether::message::Message;
 use bellwether::queue::{messages, prepare};
 use bellwether::{Received, Refusal};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::BODY_BYTES_MAX;
 use super::caller::Caller;
-use super::extract::{
-    Json, Path, Query, is_json, json, json_with, media_type, parse_object, read_body,
-};
+use super::extract::{Json, Path, is_json, json, json_with, media_type, parse_object, read_body};
 use super::message::{NewMessage, ShownMessage};
 use super::number::Number;
 use super::problem::{Problem, Told};
 use super::queues::{Counted, page_max};
-use super::state::{State, unexpected};
+use super::state::unexpected;
 use super::{cloud_events, id, raw};
 
 /// Longest wait of one request: proxies in between seldom wait longer. Ask again.
@@ -386,90 +384,4 @@ pub(crate) async fn receive_deferred_from(
     };
     let reply = caller.ask(command).await?;
     answer(caller, None, &from, ask.mode, reply)
-}
-
-/// Which messages to look at.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct Look {
-    /// From this number on; from the first if not said. `next` of the page before.
-    #[param(value_type = Option<String>, pattern = "^[0-9]{1,19}$")]
-    from: Option<Number>,
-    /// At most so many; 100 if not said.
-    #[param(minimum = 1, maximum = 1000)]
-    max: Option<u32>,
-    /// Only those of this session.
-    session: Option<String>,
-}
-
-/// Messages that were looked at.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Looked {
-    messages: Vec<ShownMessage>,
-    /// Ask for the next page with `from` set to this; there is none if it is null.
-    #[schema(pattern = "^[0-9]+$")]
-    next: Option<String>,
-}
-
-/// Looks at messages in whatever state, without touching them.
-#[utoipa::path(
-    get, path = "/v1/queues/{queue}/messages", tag = "messages",
-    params(("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders"), Look),
-    responses((status = 200, description = "The messages", body = Looked))
-)]
-pub(crate) async fn peek_messages(
-    Door(state): Door<State>,
-    Path(queue): Path<String>,
-    look: Query<Look>,
-) -> Told<Response> {
-    peek_from(&state, QueuePath::main(QueueName::new(&queue)?), &look.0).await
-}
-
-pub(crate) async fn peek_from(state: &State, from: QueuePath, look: &Look) -> Told<Response> {
-    let max = page_max(look.max)?;
-    let session = look.session.as_deref().map(SessionId::new).transpose()?;
-    let sequence = SequenceNumber(look.from.unwrap_or_default().0);
-    let received = peek(state, from, sequence, max, session).await?;
-    let last = received.last().filter(|_| received.len() == max as usize);
-    let next = last.map(|last| (last.sequence().0 + 1).to_string());
-    let messages = received.iter().map(|one| ShownMessage::new(state, one)).collect();
-    Ok(json(&Looked { messages, next }))
-}
-
-async fn peek(
-    state: &State,
-    from: QueuePath,
-    sequence: SequenceNumber,
-    max: u32,
-    session: Option<SessionId>,
-) -> Told<Vec<Received>> {
-    let command = Command::Peek { from, sequence, max, session };
-    let slot = state.bellwether().slot();
-    Ok(messages(state.ask_as(slot, command, Vec::new()).await?).collect())
-}
-
-/// Looks at one message.
-#[utoipa::path(
-    get, path = "/v1/queues/{queue}/messages/{sequence}", tag = "messages",
-    params(
-        ("queue" = String, Path, description = "The queue's name", max_length = 260, example = "orders"),
-        ("sequence" = String, Path, description = "Its number", pattern = "^[0-9]{1,19}$", example = "1"),
-    ),
-    responses((status = 200, description = "The message", body = ShownMessage))
-)]
-pub(crate) async fn show_message(
-    Door(state): Door<State>,
-    Path((queue, sequence)): Path<(String, Number)>,
-) -> Told<Response> {
-    show_from(&state, QueuePath::main(QueueName::new(&queue)?), sequence).await
-}
-
-pub(crate) async fn show_from(state: &State, from: QueuePath, number: Number) -> Told<Response> {
-    let sequence = SequenceNumber(number.0);
-    let received = peek(state, from, sequence, 1, None).await?;
-    match received.first().filter(|one| one.sequence() == sequence) {
-        Some(one) => Ok(json(&ShownMessage::new(state, one))),
-        None => Err(Refusal::MessageNotFound(sequence).into()),
-    }
 }

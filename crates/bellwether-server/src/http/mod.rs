@@ -21,6 +21,7 @@ mod extract;
 mod id;
 mod keys;
 mod leases;
+mod look;
 mod members;
 mod message;
 mod messages;
@@ -81,9 +82,9 @@ fn queue_paths() -> OpenApiRouter<State> {
             queues::delete_queue
         ))
         .routes(routes!(queues::purge_queue))
-        .routes(routes!(messages::send_message, messages::peek_messages))
+        .routes(routes!(messages::send_message, look::peek_messages))
         .routes(routes!(messages::send_batch))
-        .routes(routes!(messages::show_message))
+        .routes(routes!(look::show_message))
         .routes(routes!(messages::cancel_messages))
         .routes(routes!(messages::receive_messages))
         .routes(routes!(messages::receive_deferred))
@@ -131,6 +132,7 @@ fn other_paths() -> OpenApiRouter<State> {
         .routes(routes!(stats::show_stats))
         .routes(routes!(changes::stream_changes))
         .routes(routes!(openapi::list_problems))
+        .routes(routes!(openapi::show_problem))
 }
 
 async fn no_such_path(uri: Uri) -> Box<Problem> {

@@ -14,8 +14,8 @@ use utoipa::openapi::{
     RefOr, Required, ResponseBuilder, Server,
 };
 
-use super::extract::json;
-use super::problem::{Kind, MEDIA_TYPE, Problem};
+use super::extract::{Path, json};
+use super::problem::{Kind, MEDIA_TYPE, Problem, TYPES, Told};
 
 const PAGE: &str = include_str!("docs/page.html");
 const SCRIPT: &str = include_str!("docs/page.js");
@@ -175,15 +175,33 @@ pub(crate) struct ProblemKind {
     title: &'static str,
 }
 
+impl From<Kind> for ProblemKind {
+    fn from(kind: Kind) -> Self {
+        let (name, status, title) = kind.facts();
+        Self { kind: format!("{TYPES}{name}"), status, title }
+    }
+}
+
 /// Every kind of problem there is.
 #[utoipa::path(
     get, path = "/v1/problems", tag = "problems",
     responses((status = 200, description = "The kinds of problem", body = Problems))
 )]
 pub(crate) async fn list_problems() -> Response {
-    let kind = |kind: &Kind| {
-        let (name, status, title) = kind.facts();
-        ProblemKind { kind: format!("/v1/problems/{name}"), status, title }
-    };
-    json(&Problems { problems: Kind::ALL.iter().map(kind).collect() })
+    json(&Problems { problems: Kind::ALL.iter().map(|kind| ProblemKind::from(*kind)).collect() })
+}
+
+/// One kind of problem: where a problem's `type` leads.
+#[utoipa::path(
+    get, path = "/v1/problems/{problem}", tag = "problems",
+    params(("problem" = String, Path, description = "Its name", example = "lock-lost")),
+    responses((status = 200, description = "The kind of problem", body = ProblemKind))
+)]
+pub(crate) async fn show_problem(Path(problem): Path<String>) -> Told<Response> {
+    let kind = Kind::ALL.iter().find(|kind| kind.facts().0 == problem);
+    let kind = kind.ok_or_else(|| {
+        let detail = format!("there is no problem {problem:?}; /v1/problems lists them");
+        Problem::new(Kind::NoSuchPath, detail)
+    })?;
+    Ok(json(&ProblemKind::from(*kind)))
 }

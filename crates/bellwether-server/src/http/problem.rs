@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 /// The media type of a problem.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 /// Where the kinds of problem live: a `type` is this and the kind's name.
-const TYPES: &str = "/v1/problems/";
+pub(crate) const TYPES: &str = "/v1/problems/";
 
 macro_rules! kinds {
     ($($kind:ident $name:literal $status:literal $title:literal)+) => {

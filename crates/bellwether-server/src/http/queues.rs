@@ -271,7 +271,7 @@ pub(crate) async fn purge_queue(
 
 pub(crate) async fn purge_from(caller: &Caller, from: QueuePath, ask: &Purge) -> Told<Response> {
     let max = count_max(ask.max)?;
-    let before = ask.before.as_deref().map(wall_time).transpose()?;
+    let before = ask.before.as_deref().map(|at| wall_time("before", at)).transpose()?;
     let reply = caller.ask(Command::Purge { from, before, max }).await?;
     counted(&reply.outcome, max)
 }

@@ -56,7 +56,7 @@ pub(crate) fn read_fields(headers: &HeaderMap, mut message: Message) -> Told<Mes
         message.ttl = Some(Duration::from_millis(ms));
     }
     if let Some(at) = text("bellwether-scheduled-at")? {
-        message.scheduled_at = Some(wall_time(&at)?);
+        message.scheduled_at = Some(wall_time("Bellwether-Scheduled-At", &at)?);
     }
     if let Some(json) = text("bellwether-properties")? {
         let properties: std::collections::BTreeMap<String, super::property::Property> =
