@@ -66,6 +66,7 @@ pub(crate) fn router(state: State) -> Router {
         .route("/v1/openapi.json", get(move || async move { openapi::description(&api) }))
         .route("/v1/docs", get(openapi::page))
         .route("/v1/docs/page.js", get(openapi::script))
+        .route("/v1/docs/page.css", get(openapi::style))
         .fallback(no_such_path)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(axum::middleware::from_fn(caller::read_key))

@@ -30,6 +30,8 @@ const HISTORY_MAX: usize = 10_000;
 const LOOKED_AT_MAX: usize = 10_000;
 /// From one look to the next, unless somebody nudges.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The same while there is no lease and nobody listens: an idle server costs next to nothing.
+const LOOK_IDLY_EVERY: Duration = Duration::from_secs(10);
 /// Looking takes at most one part in so many of the time.
 const LOOK_SHARE: u32 = 100;
 
@@ -165,7 +167,9 @@ pub(crate) async fn observe(state: State) {
         // A store that cannot be read now may be read later; when it is closed we are stopped.
         let _ = look(&state, &mut seen).await;
         let took = Duration::from_millis(before.ms_until(state.now().boot));
-        pause = LOOK_EVERY.max(took * LOOK_SHARE);
+        let is_idle = seen.leases.is_empty() && observed.newest.receiver_count() == 0;
+        let every = if is_idle { LOOK_IDLY_EVERY } else { LOOK_EVERY };
+        pause = every.max(took * LOOK_SHARE);
     }
 }
 

@@ -19,7 +19,8 @@ use super::problem::{Kind, MEDIA_TYPE, Problem, TYPES, Told};
 
 const PAGE: &str = include_str!("docs/page.html");
 const SCRIPT: &str = include_str!("docs/page.js");
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+const STYLE: &str = include_str!("docs/page.css");
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
@@ -158,6 +159,12 @@ pub(crate) async fn page() -> Response {
 pub(crate) async fn script() -> Response {
     let headers = [(CONTENT_TYPE, "text/javascript; charset=utf-8"), (CACHE_CONTROL, "no-cache")];
     (headers, SCRIPT).into_response()
+}
+
+/// The page's style.
+pub(crate) async fn style() -> Response {
+    let headers = [(CONTENT_TYPE, "text/css; charset=utf-8"), (CACHE_CONTROL, "no-cache")];
+    (headers, STYLE).into_response()
 }
 
 /// The kinds of problem.

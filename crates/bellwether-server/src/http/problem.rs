@@ -278,3 +278,42 @@ fn kind_of(refusal: &Refusal) -> Kind {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bellwether::core::name::SequenceNumber;
+
+    use super::*;
+
+    fn told(error: Error) -> (String, u16, bool) {
+        let problem: Box<Problem> = error.into();
+        (problem.kind.clone(), problem.status, problem.retry)
+    }
+
+    #[test]
+    fn yes_no_and_nobody_knows_are_kept_apart() {
+        let refused = told(Refusal::LockLost(SequenceNumber(7)).into());
+        assert_eq!(refused, ("/v1/problems/lock-lost".into(), 410, false));
+        let unknown = told(Error::Unknown("the flush failed".into()));
+        assert_eq!(unknown, ("/v1/problems/outcome-unknown".into(), 504, true));
+        let failed = told(Error::Failed("it broke".into()));
+        assert_eq!(failed, ("/v1/problems/fault".into(), 500, false));
+        assert_eq!(told(Error::Closed), ("/v1/problems/closed".into(), 503, false));
+        assert_eq!(told(Refusal::DiskFull.into()), ("/v1/problems/disk-full".into(), 507, true));
+    }
+
+    #[test]
+    fn who_should_wait_is_told_how_long() {
+        let busy: Box<Problem> = Refusal::Busy { retry_after_ms: 1500 }.into();
+        let response = busy.into_response();
+        assert_eq!(response.headers()[header::RETRY_AFTER], "2", "whole seconds, rounded up");
+        assert_eq!(response.headers()[header::CONTENT_TYPE], MEDIA_TYPE);
+    }
+
+    #[test]
+    fn every_kind_has_a_name_of_its_own() {
+        let names: std::collections::BTreeSet<_> =
+            Kind::ALL.iter().map(|kind| kind.facts().0).collect();
+        assert_eq!(names.len(), Kind::ALL.len());
+    }
+}

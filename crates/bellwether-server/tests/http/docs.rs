@@ -63,9 +63,11 @@ fn the_page_needs_nothing_from_anywhere_else() {
     let server = Server::in_memory();
     let page = server.get("/v1/docs");
     let policy = page.header("content-security-policy").unwrap();
-    assert!(policy.starts_with("default-src 'none'"), "{policy}");
+    assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
     let text = String::from_utf8(page.bytes).unwrap();
     assert!(!text.contains("://"), "no other host is named");
+    let style = server.get("/v1/docs/page.css");
+    assert!(style.header("content-type").unwrap().starts_with("text/css"));
     let script = server.get("/v1/docs/page.js");
     assert!(script.header("content-type").unwrap().starts_with("text/javascript"));
     assert!(!String::from_utf8(script.bytes).unwrap().contains("innerHTML"));
