@@ -129,15 +129,16 @@ async fn keyed(request: Request) -> Told<Request> {
         return Ok(request);
     }
     let (mut parts, body) = request.into_parts();
-    let key = text_header(&parts.headers, KEY_HEADER)?.unwrap_or_default();
-    if key.is_empty() || key.len() > KEY_BYTES_MAX {
-        let why = format!("a key has 1 to {KEY_BYTES_MAX} characters");
+    let key = parts.headers.get(KEY_HEADER).map_or(&b""[..], |key| key.as_bytes()).to_vec();
+    let is_visible = key.iter().all(u8::is_ascii_graphic);
+    if key.is_empty() || key.len() > KEY_BYTES_MAX || !is_visible {
+        let why = format!("a key has 1 to {KEY_BYTES_MAX} visible ASCII characters");
         return Err(Problem::invalid("Idempotency-Key", why));
     }
     let body = read_body(body, BODY_BYTES_MAX).await?;
     let principal = parts.extensions.get::<Principal>().map_or("", |principal| &principal.0);
     let keyed = Keyed {
-        key: hash(&[b"key", principal.as_bytes(), key.as_bytes()]),
+        key: hash(&[b"key", principal.as_bytes(), &key]),
         fingerprint: fingerprint(&parts, &body),
     };
     parts.extensions.insert(keyed);

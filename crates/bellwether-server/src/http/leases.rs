@@ -167,7 +167,7 @@ pub(crate) struct AcquireAsked {
     /// The id proposed: 32 hexadecimal digits or a UUID. Propose one: the same again, after an
     /// answer that was lost, is the same grant again. Without one, one is made up.
     #[serde(default)]
-    #[schema(pattern = "^[0-9a-f]{32}$")]
+    #[schema(pattern = "^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$")]
     id: Option<String>,
     /// For how long; null for ever.
     #[schema(minimum = 100, maximum = 86_400_000)]
@@ -285,7 +285,7 @@ pub(crate) async fn acquire_lease(
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LeaseHold {
-    #[schema(pattern = "^[0-9a-f]{32}$")]
+    #[schema(pattern = "^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$")]
     id: String,
 }
 
@@ -311,10 +311,10 @@ pub(crate) async fn renew_lease(
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangeId {
     /// Under which id it is held.
-    #[schema(pattern = "^[0-9a-f]{32}$")]
+    #[schema(pattern = "^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$")]
     id: String,
     /// Under which it will be.
-    #[schema(pattern = "^[0-9a-f]{32}$")]
+    #[schema(pattern = "^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$")]
     to: String,
 }
 
@@ -343,11 +343,11 @@ pub(crate) async fn change_lease(
 #[serde(deny_unknown_fields)]
 pub(crate) struct Release {
     /// Under which id it is held.
-    #[schema(pattern = "^[0-9a-f]{32}$")]
+    #[schema(pattern = "^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$")]
     id: String,
     /// The member that shall have it next, if it waits for it.
     #[serde(default)]
-    #[schema(pattern = "^[0-9a-f]{32}$")]
+    #[schema(pattern = "^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$")]
     successor: Option<String>,
 }
 

@@ -20,6 +20,8 @@ use super::problem::{Kind, MEDIA_TYPE, Problem, TYPES, Told};
 const PAGE: &str = include_str!("docs/page.html");
 const SCRIPT: &str = include_str!("docs/page.js");
 const STYLE: &str = include_str!("docs/page.css");
+/// How an id is written: 32 hexadecimal digits, or a UUID.
+const ID: &str = "^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$";
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
@@ -133,7 +135,7 @@ fn headers() -> [Parameter; 2] {
         "The same request again under the same key gets the first outcome.",
     );
     let member = header("Bellwether-Member", "The member that asks; the server's own if not said.");
-    let hex = text(36).pattern(Some("^[0-9a-f]{32}$"));
+    let hex = text(36).pattern(Some(ID));
     [
         key.schema(Some(text(255).pattern(Some("^[!-~]+$")))).build(),
         member.schema(Some(hex)).build(),

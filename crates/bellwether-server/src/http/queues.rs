@@ -173,6 +173,8 @@ pub(crate) async fn create_queue(
 ) -> Told<Response> {
     let queue = QueueName::new(&queue)?;
     let settings = Box::new(settings.into_settings()?);
+    // The ledger does not look at them if the queue is there; what is wrong is wrong then, too.
+    settings.check()?;
     let command = Command::CreateQueue { queue: queue.clone(), settings };
     let status = match caller.ask(command).await?.outcome {
         Outcome::QueueCreated { existed: true } => StatusCode::OK,

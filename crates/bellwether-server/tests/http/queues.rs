@@ -13,6 +13,8 @@ fn a_queue_is_created_once_shown_changed_and_deleted() {
     let again = server.ask("PUT", "/v1/queues/ORDERS", &json!({ "lock_ms": 7000 })).is(200);
     assert_eq!(again["queue"], "orders", "names compare without case");
     assert_eq!(again["settings"]["lock_ms"], 5000, "what is there is left alone");
+    let wrong = server.ask("PUT", "/v1/queues/orders", &json!({ "deliveries_max": 0 }));
+    wrong.problem(400, "invalid-value");
     let change = json!({ "status": "active", "ttl_ms": null });
     let changed = server.ask("PATCH", "/v1/queues/orders", &change).is(200);
     assert_eq!(changed["settings"]["status"], "active");
