@@ -4,6 +4,7 @@ mod cli;
 mod config;
 mod observe;
 mod serve;
+mod http;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;

@@ -152,6 +152,21 @@ impl Bellwether {
         self.inner.engine.submit(Call { request, contents: contents.into() }).await
     }
 
+    /// The same for what stands even if the caller leaves before the answer: a lease asked for
+    /// under an id that its holder may show already.
+    pub async fn call_for_good(
+        &self,
+        request: Request,
+        contents: Vec<Bytes>,
+    ) -> Result<Reply, Error> {
+        self.inner.engine.submit_for_good(Call { request, contents: contents.into() }).await
+    }
+
+    /// The clock this store lives by.
+    pub fn clock(&self) -> &Clock {
+        &self.inner.clock
+    }
+
     /// The slot this member has in the ledger, for [`Bellwether::call`].
     pub fn slot(&self) -> MemberSlot {
         self.inner.engine.member()

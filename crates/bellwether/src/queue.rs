@@ -120,7 +120,11 @@ impl Queue {
         Ok(self.deliveries(reply))
     }
 
-    pub(crate) fn deliveries(&self, reply: Reply) -> Vec<Delivery> {
+    /// The deliveries in the answer to a receive that was asked by [`Bellwether::call`]; one that
+    /// cannot be read is tried again later, or set aside, and is not among them.
+    ///
+    /// [`Bellwether::call`]: crate::Bellwether::call
+    pub fn deliveries(&self, reply: Reply) -> Vec<Delivery> {
         messages(reply).filter_map(|received| Delivery::new(self.clone(), received)).collect()
     }
 
@@ -294,8 +298,9 @@ impl Receive {
     }
 }
 
-/// What the rules need to know of a message, and what is kept of it.
-fn prepare(message: &Message) -> Result<(NewMessage, Bytes), Error> {
+/// What the rules need to know of a message, and what is kept of it: the two halves of a send that
+/// is asked by [`Bellwether::call`](crate::Bellwether::call).
+pub fn prepare(message: &Message) -> Result<(NewMessage, Bytes), Error> {
     let content = message::encode(message);
     let new = NewMessage {
         content_bytes: u32::try_from(content.len()).unwrap_or(u32::MAX),
@@ -314,7 +319,8 @@ fn numbers(reply: Reply) -> Sequences {
     }
 }
 
-fn messages(reply: Reply) -> impl Iterator<Item = Received> {
+/// The messages in the answer to a receive or a peek.
+pub fn messages(reply: Reply) -> impl Iterator<Item = Received> {
     match reply.outcome {
         Outcome::Received(views) | Outcome::Peeked(views) => read_views(views, reply.contents),
         other => unreachable_outcome(&other),
