@@ -54,6 +54,7 @@ pub mod delivery;
 pub mod elector;
 pub mod engine;
 pub mod error;
+pub mod export;
 mod handle;
 pub mod journal;
 pub mod lease;
@@ -69,12 +70,13 @@ pub use bellwether_core as core;
 pub use bellwether_core::error::{LeaseRefusal, Refusal};
 pub use bellwether_core::name::{LeaseId, LeaseName, MemberId, SequenceNumber, Term};
 pub use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, Status};
-pub use clock::{Clock, VirtualClock};
+pub use clock::{Clock, Stopwatch, VirtualClock};
 pub use delivery::{Delivery, Received};
 pub use elector::{
     Deposed, Election, Elector, Fence, Leader, Leadership, LeadershipGuard, LossReason, View,
 };
 pub use error::Error;
+pub use export::Exported;
 pub use handle::Bellwether;
 pub use lease::{Grant, Lease, Ttl};
 pub use message::Message;
