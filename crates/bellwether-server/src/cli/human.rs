@@ -209,6 +209,11 @@ impl fmt::Display for Span {
     }
 }
 
+/// So many of something: `1 message`, `2 messages`.
+pub(crate) fn count(number: u64, one: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+}
+
 /// A size in bytes, in the largest unit it fills.
 pub(crate) struct Size(pub(crate) u64);
 

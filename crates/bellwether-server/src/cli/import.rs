@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::export::VERSION;
 use super::failure::{Ended, Failure};
 use super::form::{Fields, exported, queue as form_queue, read_base64};
+use super::human::count;
 use super::progress::Progress;
 use super::reach::{Absent, Reach};
 
@@ -62,13 +63,19 @@ impl Import {
             let Importing { queues, sessions, messages, .. } = importing;
             if let Err(failure) = ended {
                 if messages > 0 && !self.dry_run {
-                    eprintln!("bellwether: {messages} messages were imported before this");
+                    let before = count(messages, "message");
+                    eprintln!("bellwether: {before} imported before this");
                 }
                 return Err(failure);
             }
             let would = if self.dry_run { "would import" } else { "imported" };
             screen.say(
-                &format!("{would} {queues} queues, {messages} messages, {sessions} session states"),
+                &format!(
+                    "{would} {}, {}, {}",
+                    count(queues, "queue"),
+                    count(messages, "message"),
+                    count(sessions, "session state")
+                ),
                 &json!({
                     "queues": queues,
                     "messages": messages,

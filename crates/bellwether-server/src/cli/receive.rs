@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal as _, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use bellwether::{Bellwether, Delivery, Queue, Session};
+use bellwether::{Bellwether, Delivery, Queue, SequenceNumber, Session};
 use clap::Args;
 use serde_json::Value;
 
@@ -23,6 +23,7 @@ const EXAMPLES: &str = "\
 Examples:
   bellwether receive orders
   bellwether receive orders --count 10 --wait 30s --output json
+  bellwether receive orders --number 17
   bellwether receive orders --dead-letter --reason Invalid --description 'no address'
   bellwether receive orders --follow | while read -r order; do echo \"$order\"; done";
 
@@ -56,6 +57,9 @@ pub(crate) struct Receive {
     /// From the queue's dead letters.
     #[arg(long)]
     dead_letters: bool,
+    /// This deferred message, by its number; all that are named, or none. May be repeated.
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["count", "wait", "follow"])]
+    number: Vec<u64>,
     #[command(flatten)]
     settle: Settle,
     /// Write everything about each message, not only its body.
@@ -154,6 +158,9 @@ impl Receiving<'_> {
     ) -> Result<(), Failure> {
         let queue = half(store.queue(&self.args.queue)?, self.args.dead_letters);
         let sessions = queue.info().await?.settings.sessions && !self.args.dead_letters;
+        if !self.args.number.is_empty() {
+            return self.deferred(&queue, sessions, screen).await;
+        }
         if sessions {
             return self.sessions_of(&queue, screen).await;
         }
@@ -172,6 +179,29 @@ impl Receiving<'_> {
             self.take(deliveries, screen).await?;
         }
         Ok(())
+    }
+
+    /// What was set aside is asked for by its number.
+    async fn deferred(
+        &mut self,
+        queue: &Queue,
+        sessions: bool,
+        screen: &mut Screen<'_>,
+    ) -> Result<(), Failure> {
+        let numbers = self.args.number.iter().copied().map(SequenceNumber);
+        if !sessions {
+            let deliveries = queue.receive_deferred(numbers).await?;
+            return self.take(deliveries, screen).await;
+        }
+        let Some(name) = &self.args.session else {
+            return Err(bellwether::Refusal::SessionRequired(queue.name().clone()).into());
+        };
+        let session = queue.accept_session().named(name).await?;
+        let deliveries = session.receive_deferred(numbers).await?;
+        let taken = self.take(deliveries, screen).await;
+        self.give_back(taken.is_ok()).await?;
+        session.close().await?;
+        taken
     }
 
     async fn sessions_of(&mut self, queue: &Queue, screen: &mut Screen<'_>) -> Result<(), Failure> {

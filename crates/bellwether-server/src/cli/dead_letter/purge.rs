@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::super::ask::Yes;
 use super::super::failure::{Ended, NOTHING};
+use super::super::human::count;
 use super::super::progress::Progress;
 use super::super::reach::Reach;
 use super::filter::Filter;
@@ -47,7 +48,8 @@ impl Purge {
             let found = numbers.len() as u64;
             let mut purged = 0;
             if !self.dry_run && found > 0 {
-                let question = format!("Remove {found} dead letters of queue {name:?} for good?");
+                let question =
+                    format!("Remove {} of queue {name:?} for good?", count(found, "dead letter"));
                 if !self.yes.confirm(&question)? {
                     return Ok(ExitCode::from(NOTHING));
                 }
@@ -58,9 +60,9 @@ impl Purge {
                 }
             }
             let sentence = if self.dry_run {
-                format!("{found} dead letters would be removed")
+                format!("{} would be removed", count(found, "dead letter"))
             } else {
-                format!("removed {purged} dead letters")
+                format!("removed {}", count(purged, "dead letter"))
             };
             let dry_run = self.dry_run;
             screen.say(

@@ -9,6 +9,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::super::failure::{Ended, Failure, NOTHING};
+use super::super::human::count;
 use super::super::progress::Progress;
 use super::super::reach::Reach;
 use super::filter::Filter;
@@ -63,6 +64,9 @@ impl Redrive {
         self.reach.look(out, async |store, screen| {
             let queue = store.queue(&self.queue)?;
             let to = self.to.as_ref().map(|to| store.queue(to)).transpose()?;
+            if let Some(to) = &to {
+                to.info().await?;
+            }
             // All numbers first: what dies again on the way must not be sent round and round.
             let numbers = match self.number[..] {
                 [] => self.filter.numbers(&queue).await?,
@@ -73,9 +77,9 @@ impl Redrive {
                 if self.dry_run { 0 } else { self.redrive(&queue, to.as_ref(), &numbers).await? };
             let name = to.as_ref().unwrap_or(&queue).name().as_str();
             let sentence = if self.dry_run {
-                format!("{found} dead letters would go to queue {name:?}")
+                format!("{} would go to queue {name:?}", count(found, "dead letter"))
             } else {
-                format!("{redriven} dead letters went to queue {name:?}")
+                format!("{} went to queue {name:?}", count(redriven, "dead letter"))
             };
             screen.say(
                 &sentence,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::super::failure::Ended;
 use super::super::form;
-use super::super::human::{Span, Wall};
+use super::super::human::{Span, Wall, count};
 use super::super::pages::find;
 use super::super::reach::{Reach, now};
 use super::show::not_there;
@@ -129,9 +129,7 @@ impl Told {
                  delay"
             ),
             Cause::Behind { messages } => {
-                let are =
-                    if *messages == 1 { "1 message" } else { &format!("{messages} messages") };
-                format!("is ready, with {are} before it")
+                format!("is ready, with {} before it", count(*messages, "message"))
             }
         }
     }

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::super::ask::Yes;
 use super::super::failure::{Ended, NOTHING};
+use super::super::human::count;
 use super::super::reach::Reach;
 
 const EXAMPLES: &str = "\
@@ -34,8 +35,10 @@ impl Delete {
             let counts = queue.info().await?.counts;
             let there = counts.ready + counts.locked + counts.scheduled + counts.deferred;
             let question = format!(
-                "Delete queue {:?} with {there} messages and {} dead letters?",
-                self.queue, counts.dead_letters
+                "Delete queue {:?} with {} and {}?",
+                self.queue,
+                count(there, "message"),
+                count(counts.dead_letters, "dead letter")
             );
             if !self.yes.confirm(&question)? {
                 return Ok(ExitCode::from(NOTHING));

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::super::ask::Yes;
 use super::super::failure::{Ended, NOTHING};
-use super::super::human::{When, parse_when};
+use super::super::human::{When, count, parse_when};
 use super::super::reach::{Reach, now};
 
 const EXAMPLES: &str = "\
@@ -39,14 +39,15 @@ impl Purge {
             let queue = store.queue(&self.queue)?;
             let counts = queue.info().await?.counts;
             let there = counts.ready + counts.scheduled + counts.deferred;
-            let which = if self.before.is_some() { "those that are old enough of" } else { "all" };
-            let question = format!("Remove {which} {there} messages of queue {:?}?", self.queue);
+            let there = count(there, "message");
+            let which = if self.before.is_some() { "what is old enough of the " } else { "" };
+            let question = format!("Remove {which}{there} of queue {:?}?", self.queue);
             if !self.yes.confirm(&question)? {
                 return Ok(ExitCode::from(NOTHING));
             }
             let purged = queue.purge(self.before.map(|before| before.wall(now()))).await?;
             screen.say(
-                &format!("removed {purged} messages"),
+                &format!("removed {}", count(purged, "message")),
                 &json!({ "queue": queue.name().as_str(), "purged": purged }),
             )?;
             Ok(ExitCode::SUCCESS)
