@@ -21,3 +21,5 @@ mod queues;
 mod reaching;
 #[path = "cli/store.rs"]
 mod store;
+#[path = "cli/terminal.rs"]
+mod terminal;
