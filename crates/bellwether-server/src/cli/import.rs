@@ -16,7 +16,7 @@ use super::failure::{Ended, Failure};
 use super::form::{Fields, exported, queue as form_queue, read_base64};
 use super::human::count;
 use super::progress::Progress;
-use super::reach::{Absent, Reach};
+use super::reach::{Absent, Reach, has_queue};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -199,8 +199,7 @@ impl<'a> Importing<'a> {
         if self.dry_run {
             return Ok(());
         }
-        let known = self.store.queues().await.map_err(Failure::from)?;
-        let existed = known.iter().any(|info| info.name.as_str().eq_ignore_ascii_case(&name));
+        let existed = has_queue(self.store, &name).await.map_err(Failure::from)?;
         self.store.create_queue(&name, settings).await.map_err(Failure::from)?;
         if !existed && (to.is_some() || dead_to.is_some()) {
             let patch = SettingsPatch {

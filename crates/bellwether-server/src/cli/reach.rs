@@ -172,6 +172,14 @@ pub(crate) fn did_you_mean<'a>(name: &str, names: impl Iterator<Item = &'a str>)
     Some(format!("did you mean {nearest:?}?"))
 }
 
+/// Whether there is a queue of this name.
+pub(crate) async fn has_queue(store: &Bellwether, name: &str) -> Result<bool, Error> {
+    match store.queue(name)?.info().await {
+        Err(Error::Refused(Refusal::QueueNotFound(_))) => Ok(false),
+        found => found.map(|_| true),
+    }
+}
+
 /// The wall clock.
 pub(crate) fn now() -> WallTime {
     Clock::System.now().wall

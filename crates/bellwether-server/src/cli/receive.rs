@@ -230,9 +230,15 @@ impl Receiving<'_> {
 
     /// Receives what a session has; false if this was stopped.
     async fn empty(&mut self, session: &Session, screen: &mut Screen<'_>) -> Result<bool, Failure> {
+        // The next free session has something; the one that was named may have nothing yet.
+        let wait = match (&self.args.session, self.args.follow) {
+            (None, _) => Duration::ZERO,
+            (Some(_), true) => Duration::MAX,
+            (Some(_), false) => self.args.wait,
+        };
         while let Some(max) = self.wanted() {
             let deliveries = tokio::select! {
-                deliveries = session.receive().max(max).many() => deliveries?,
+                deliveries = next_of(session, max, wait) => deliveries?,
                 () = self.stop.asked() => {
                     self.stopped = true;
                     return Ok(false);
@@ -294,6 +300,24 @@ impl Receiving<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// The next messages of a session. The hold is renewed while nothing comes.
+async fn next_of(
+    session: &Session,
+    max: u32,
+    wait: Duration,
+) -> Result<Vec<Delivery>, bellwether::Error> {
+    let mut left = wait;
+    loop {
+        let step = left.min(session.lock_duration() / 3);
+        let deliveries = session.receive().max(max).wait(step).many().await?;
+        left = left.saturating_sub(step);
+        if !deliveries.is_empty() || left.is_zero() {
+            return Ok(deliveries);
+        }
+        session.renew().await?;
     }
 }
 

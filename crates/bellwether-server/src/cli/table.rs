@@ -73,7 +73,10 @@ impl Table {
 /// Names and values below each other.
 pub(crate) fn pairs(pairs: &[(&str, String)]) -> Vec<String> {
     let width = pairs.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    let line = |(name, value): &(&str, String)| format!("{name:width$}{GAP}{}", plain(value));
+    let line = |(name, value): &(&str, String)| {
+        let line = format!("{name:width$}{GAP}{}", plain(value));
+        line.trim_end().to_owned()
+    };
     pairs.iter().map(line).collect()
 }
 

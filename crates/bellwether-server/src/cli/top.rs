@@ -11,7 +11,7 @@ use bellwether::{Bellwether, Stopwatch};
 use clap::Args;
 
 use super::failure::{Ended, Failure};
-use super::human::{Size, Wall, parse_duration};
+use super::human::{Size, Wall, count, parse_duration};
 use super::reach::{Reach, now};
 use super::screen::Screen;
 use super::stats::Sight;
@@ -80,15 +80,15 @@ impl Top {
 /// Everything, busiest queues first.
 fn frame(sight: &Sight, earlier: Option<(&Sight, Duration)>) -> Vec<String> {
     let mut lines = vec![format!(
-        "bellwether  {}  {} queues  {} ready  {} locked  {} dead  {}  {} leases held  {} members",
+        "bellwether  {}  {}  {} ready  {} locked  {} dead  {}  {} held  {}",
         Wall(now()),
-        sight.queues.len(),
+        count(sight.queues.len() as u64, "queue"),
         sight.count(|c| c.ready),
         sight.count(|c| c.locked),
         sight.count(|c| c.dead_letters),
         Size(sight.count(|c| c.size_bytes)),
-        sight.held(),
-        sight.members
+        count(sight.held() as u64, "lease"),
+        count(sight.members as u64, "member")
     )];
     lines.push(String::new());
     let mut table = Table::new(&[

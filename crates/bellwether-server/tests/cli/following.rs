@@ -34,7 +34,7 @@ fn a_follower_gives_back_what_it_holds_and_another_process_hears_why_it_must_wai
 #[test]
 fn a_reader_that_goes_loses_nothing() {
     let store = Store::with("orders");
-    let lines: String = (1..=200).map(|n| format!("{n:0>4000}\n")).collect();
+    let lines = format!("{}\n", "x".repeat(4000)).repeat(200);
     store.feed(&["send", "orders"], lines.as_bytes());
     let mut receiver =
         store.command(&["receive", "orders", "-n", "200"]).stdout(Stdio::piped()).spawn().unwrap();
@@ -51,4 +51,21 @@ fn a_reader_that_goes_loses_nothing() {
     assert_eq!(left + queue["totals"]["completed"].as_u64().unwrap(), 200);
     let peeked = store.json_lines(&["peek", "orders", "--limit", "200"]);
     assert!(peeked.iter().all(|m| m["deliveries"] == 0), "and does not count");
+}
+
+#[test]
+fn a_follower_of_one_session_waits_for_what_comes() {
+    let store = Store::none();
+    store.ok(&["queue", "create", "mail", "--create", "--sessions"]);
+    store.ok(&["send", "mail", "one", "--session", "a"]);
+    let args = ["receive", "mail", "--session", "a", "--follow"];
+    let mut follower = store.command(&args).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(follower.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "one\n");
+    kill_process(Pid::from_child(&follower), Signal::TERM).unwrap();
+    let ended = follower.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(0), &b""[..]));
+    assert_eq!(store.json(&["queue", "show", "mail"])["totals"]["completed"], 1);
+    store.fails(&["session", "show", "mail", "a"], 66, "has no session \"a\"");
 }

@@ -19,7 +19,7 @@ async fn causes(queue: &Queue, sequence: SequenceNumber) -> Vec<Cause> {
     queue.explain(sequence).await.unwrap().causes
 }
 
-/// A message that is not delivered says why, in every state.
+/// M49: a message that is not delivered says why, in every state.
 pub async fn a_message_says_why_it_waits(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let sent = queue.send_batch(["one", "two", "three"]).await.unwrap();
@@ -38,7 +38,7 @@ pub async fn a_message_says_why_it_waits(fixture: &Fixture) {
     assert_eq!(refusal(queue.explain(sent[2]).await), Refusal::MessageNotFound(sent[2]));
 }
 
-/// A session can be looked at without taking hold of it, and its messages say who holds it.
+/// M52, M49: a session can be looked at without taking hold of it, and its messages say who holds it.
 pub async fn a_message_of_a_session_says_who_holds_it(fixture: &Fixture) {
     let queue = fixture.queue_with(sessions()).await;
     let sent = queue.send(Message::new("one").session("a")).await.unwrap();
@@ -54,7 +54,7 @@ pub async fn a_message_of_a_session_says_who_holds_it(fixture: &Fixture) {
     assert!(queue.session("b").await.unwrap().is_none());
 }
 
-/// What is exported and imported is what it was, under a new number.
+/// M50: what is exported and imported is what it was, under a new number.
 pub async fn a_message_goes_on_with_its_past(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let order = Message::new("one").id("order-1").property("urgent", true);
@@ -81,7 +81,7 @@ pub async fn a_message_goes_on_with_its_past(fixture: &Fixture) {
     assert_eq!(letter.received().dead_letter_description(), Some("no address"));
 }
 
-/// Chosen messages go; what somebody has locked stays.
+/// M51: chosen messages go; what somebody has locked stays.
 pub async fn chosen_messages_are_removed(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let sent = queue.send_batch(["one", "two", "three"]).await.unwrap();

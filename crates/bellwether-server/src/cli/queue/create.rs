@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::super::failure::Ended;
 use super::super::human::ms;
-use super::super::reach::{Absent, Reach};
+use super::super::reach::{Absent, Reach, has_queue};
 use super::settings::Settings;
 
 const EXAMPLES: &str = "\
@@ -46,9 +46,7 @@ impl Create {
         };
         let settings = self.settings.patch().apply(&usual)?;
         self.reach.run(out, Absent::unless(self.make), async |store, screen| {
-            let existed = store.queues().await?;
-            let existed =
-                existed.iter().any(|info| info.name.as_str().eq_ignore_ascii_case(&self.queue));
+            let existed = has_queue(store, &self.queue).await?;
             let queue = store.create_queue(&self.queue, settings).await?;
             let name = queue.name().as_str();
             let told = if existed { "was there before" } else { "created" };
