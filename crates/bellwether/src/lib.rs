@@ -41,6 +41,7 @@
 //! | [`Pump`] | running a handler over a queue |
 //! | [`Election`], [`Leadership`], [`Lease`] | leading, and fencing what a leader writes |
 //! | [`VirtualClock`] | moving time in your own tests |
+//! | [`Exported`] | carrying messages with their past from store to store |
 //! | [`Error`], [`Refusal`] | what can go wrong, and who must act |
 //!
 //! A lease has a *term* and a message has a *delivery number*. Both only grow, and whoever shows

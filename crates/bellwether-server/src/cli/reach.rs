@@ -93,7 +93,7 @@ impl Reach {
     pub(crate) async fn open(&self, absent: Absent) -> Result<Bellwether, Failure> {
         if let Some(dir) = &self.data {
             check_folder(dir, absent)?;
-            let opened = Bellwether::open(format!("file:{}", dir.display())).await;
+            let opened = Bellwether::open(file_address(dir)?).await;
             return opened.map_err(|error| in_use(dir, error));
         }
         let address = self.server_address()?;
@@ -123,6 +123,16 @@ impl Reach {
             "--server {address}: this is not the address of a server; write bellwether://HOST:PORT, \
              or name a folder with --data DIR"
         )))
+    }
+}
+
+/// The address of a folder. An address that begins with `file://` is read as a URL, so two slashes at
+/// the beginning of a path become the one they mean.
+fn file_address(dir: &Path) -> Result<String, Failure> {
+    let path: PathBuf = dir.components().collect();
+    match path.to_str() {
+        Some(path) => Ok(format!("file:{path}")),
+        None => Err(Failure::Usage(format!("--data {}: the name is not UTF-8", dir.display()))),
     }
 }
 

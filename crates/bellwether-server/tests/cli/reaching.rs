@@ -17,6 +17,21 @@ fn a_slip_of_the_pen_makes_no_store() {
 }
 
 #[test]
+fn a_folder_may_be_written_in_more_than_one_way() {
+    let store = Store::with("orders");
+    let path = store.path().to_str().unwrap();
+    for written in [format!("/{path}"), format!("{path}/"), format!("{path}/.")] {
+        let ran = run(&["queue", "list", "--data", &written, "--output", "json"]);
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{written}");
+        assert!(ran.stdout.contains("orders"), "{written}");
+    }
+    let file = store.path().join("lock");
+    let ran = run(&["queue", "list", "--data", file.to_str().unwrap()]);
+    assert_eq!(ran.code, 74);
+    assert!(ran.stderr.contains("cannot read the folder"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_server_is_named_by_a_flag_or_by_the_environment() {
     let refused = run(&["queue", "list", "--server", "file:/tmp/x"]);
     assert_eq!(refused.code, 64);
