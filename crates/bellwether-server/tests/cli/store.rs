@@ -81,7 +81,9 @@ impl Store {
     /// Runs it with this input.
     pub fn feed(&self, args: &[&str], input: &[u8]) -> Ran {
         let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input).unwrap();
+        let fed = child.stdin.take().unwrap().write_all(input);
+        // Who refuses the command line does not read the input.
+        assert!(fed.is_ok() || !child.wait().unwrap().success(), "{fed:?}");
         ended(child)
     }
 
