@@ -2,9 +2,9 @@
 
 mod cli;
 mod config;
+mod http;
 mod observe;
 mod serve;
-mod http;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;

@@ -6,7 +6,7 @@ use bellwether_core::command::{Command, Request};
 use bellwether_core::few::Few;
 use bellwether_core::limits;
 use bellwether_core::name::{LeaseName, MemberId, MemberSlot, QueueName};
-use bellwether_core::outcome::{MemberInfo, Outcome, QueueInfo};
+use bellwether_core::outcome::{LeaseInfo, MemberInfo, Outcome, QueueInfo};
 use bellwether_core::settings::QueueSettings;
 use bytes::Bytes;
 
@@ -135,6 +135,16 @@ impl Bellwether {
         let command = Command::ListQueues { after: None, max: u32::MAX };
         match self.inner.ask(command).await?.outcome {
             Outcome::Queues(queues) => Ok(queues),
+            other => unreachable_outcome(&other),
+        }
+    }
+
+    /// All leases anybody ever asked for, by name: those of elections and those that stand by
+    /// themselves.
+    pub async fn leases(&self) -> Result<Vec<LeaseInfo>, Error> {
+        let command = Command::ListLeases { after: None, max: u32::MAX };
+        match self.inner.ask(command).await?.outcome {
+            Outcome::Leases(leases) => Ok(leases),
             other => unreachable_outcome(&other),
         }
     }

@@ -42,6 +42,7 @@
 //! | [`Election`], [`Leadership`], [`Lease`] | leading, and fencing what a leader writes |
 //! | [`VirtualClock`] | moving time in your own tests |
 //! | [`Stats`] | how a store is, for whoever measures it |
+//! | [`Exported`] | carrying messages with their past from store to store |
 //! | [`Error`], [`Refusal`] | what can go wrong, and who must act |
 //!
 //! A lease has a *term* and a message has a *delivery number*. Both only grow, and whoever shows
@@ -55,6 +56,7 @@ pub mod delivery;
 pub mod elector;
 pub mod engine;
 pub mod error;
+pub mod export;
 mod handle;
 pub mod journal;
 pub mod lease;
@@ -71,12 +73,13 @@ pub use bellwether_core as core;
 pub use bellwether_core::error::{LeaseRefusal, Refusal};
 pub use bellwether_core::name::{LeaseId, LeaseName, MemberId, SequenceNumber, Term};
 pub use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, Status};
-pub use clock::{Clock, VirtualClock};
+pub use clock::{Clock, Stopwatch, VirtualClock};
 pub use delivery::{Delivery, Received};
 pub use elector::{
     Deposed, Election, Elector, Fence, Leader, Leadership, LeadershipGuard, LossReason, View,
 };
 pub use error::Error;
+pub use export::Exported;
 pub use handle::Bellwether;
 pub use lease::{Grant, Lease, Ttl};
 pub use message::Message;

@@ -347,6 +347,9 @@ impl<R> Shard<R> {
             Outcome::SessionState(id, place) if id.0 != 0 => {
                 Few::One(self.bodies.get(*id, *place, journal))
             }
+            Outcome::SessionInfo(Some(info)) if info.state.0 != 0 => {
+                Few::One(self.bodies.get(info.state, info.place, journal))
+            }
             _ => Few::default(),
         }
     }

@@ -152,7 +152,7 @@ fn run(shared: &Shared, flush: &dyn Flush) {
             Task::Flush => {
                 let stopwatch = Stopwatch::start();
                 let flushed = flush.flush();
-                shared.flusher.flush_us.record(stopwatch.us());
+                shared.flusher.flush_us.record(stopwatch.elapsed().as_micros() as u64);
                 match flushed {
                     Ok(_) if shared.announce() => {}
                     Ok(_) => shared.take_turn(|_| ()),
