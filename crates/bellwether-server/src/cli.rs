@@ -36,6 +36,7 @@ use std::io::Write;
 use clap::{Parser, Subcommand};
 
 pub(crate) use failure::{EXIT_CODES, Ended, Failure, USAGE};
+pub(crate) use reach::DEFAULT_SERVER;
 
 /// Leader election and competing consumers, together, on one durable log.
 #[derive(Debug, Parser)]

@@ -28,7 +28,10 @@ pub(crate) use flags::Flags;
 use layers::Layers;
 pub(crate) use layers::Source;
 use values::{Form, Value};
-pub(crate) use values::{Hosts, LogForm, Whole};
+pub(crate) use values::{Hosts, LogForm, Socket, Whole};
+
+/// The socket's name in the folder of the store.
+const SOCKET: &str = "bellwether.sock";
 
 /// One line of the table, without its type.
 #[derive(Clone, Copy)]
@@ -99,7 +102,7 @@ settings! {
     http: SocketAddr = "127.0.0.1:7400";
     /// Host names, beside loopback's, under which HTTP may be asked for: those of a proxy in front.
     http_hosts: Hosts = "";
-    /// HTTP connections at a time; one more is answered 503 and closed. At most four fifths of the
+    /// HTTP connections at a time; one more is answered 503 and closed. At most two fifths of the
     /// files that the system lets this process open.
     http_connections_max: Whole<1, 1_000_000> = "10000";
     /// An HTTP connection on which no complete request head has come for so long is closed, also
@@ -110,7 +113,21 @@ settings! {
     /// A request's body must have come so long after its head.
     http_body_ms_max: Whole<100, 3_600_000> = "30000";
     /// The longest body of an HTTP request.
-    http_body_bytes_max: Whole<1024, 1_073_741_824> = "16777216";
+    http_body_bytes_max: Whole<1024, 1_073_741_824> = "25165824";
+    /// Where the native wire is listened for: that of the command line and of the Rust library.
+    wire: SocketAddr = "127.0.0.1:7401";
+    /// The Unix socket on which the native wire is listened for, too: `auto` is `bellwether.sock` in
+    /// the folder of the store, and none with `memory`. Only this user may open it.
+    unix_socket: Socket = "auto";
+    /// Connections of the wire at a time, both kinds together; one more is closed. At most two
+    /// fifths of the files that the system lets this process open.
+    wire_connections_max: Whole<1, 1_000_000> = "10000";
+    /// Asks that one connection of the wire may have unanswered at a time.
+    wire_asks_max: Whole<1, 1_048_576> = "16384";
+    /// Bytes that the unanswered asks of one connection of the wire may have together.
+    wire_bytes_max: Whole<16_777_216, 4_294_967_295> = "134217728";
+    /// A connection of the wire that is silent for so long is taken for dead.
+    wire_silence_ms_max: Whole<1000, 3_600_000> = "30000";
     /// Memory for messages, ids and sessions, about 160 bytes a waiting message; senders are
     /// refused beyond.
     memory_bytes_max: Whole<1_048_576, 1_099_511_627_776> = "4294967296";
@@ -141,6 +158,16 @@ impl Config {
             });
         }
         Ok(config)
+    }
+
+    /// The path of the Unix socket, if there is to be one.
+    pub(crate) fn socket_path(&self) -> Option<PathBuf> {
+        match &self.unix_socket {
+            Socket::Auto if self.memory => None,
+            Socket::Auto => Some(self.data.join(SOCKET)),
+            Socket::Without => None,
+            Socket::At(path) => Some(path.clone()),
+        }
     }
 
     /// Where a setting's value was found.

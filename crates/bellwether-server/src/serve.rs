@@ -7,17 +7,19 @@
 //! ```
 //!
 //! 1. Listening comes before opening: a port that is taken is found before a folder is touched, and
-//!    a store that takes a minute to read is alive, but not ready, during that minute.
+//!    a store that takes a minute to read is alive, but not ready, during that minute. Who comes by
+//!    the wire meanwhile waits. The Unix socket comes after opening: in a folder that is ours alone
+//!    no other server can be listening.
 //! 2. The store is closed after the last answer has left, or after `stop_ms_max`.
 //! 3. A second signal ends the process at once. That is as a crash is: nothing that was
 //!    acknowledged is lost.
 
 mod banner;
 mod connections;
+mod door;
 mod guard;
-mod limits;
-mod listen;
-mod problem;
+mod over_http;
+mod over_wire;
 mod routes;
 pub(crate) mod security;
 mod signals;
@@ -25,6 +27,7 @@ mod site;
 mod systemd;
 #[cfg(test)]
 mod tests;
+mod unix_socket;
 
 use std::io::Write;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -34,15 +37,17 @@ use std::time::Duration;
 
 use bellwether::clock::{Clock, VirtualClock};
 use bellwether::{Bellwether, Error, Open};
+use tokio::net::UnixListener;
+use tokio_util::task::TaskTracker;
 
 use crate::cli::Failure;
-use crate::config::Config;
+use crate::config::{Config, Socket};
 use crate::observe;
 use connections::Connections;
-use listen::Door;
-pub(crate) use problem::problem;
+use door::{Door, accept};
 use signals::Signals;
 pub(crate) use site::Site;
+use unix_socket::SocketFile;
 
 /// After the store was closed, how long those who still waited may take to hear of it.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -50,6 +55,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Serves until a signal or a fault ends it; the banner goes to `out`.
 pub(crate) fn run(config: Config, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     security::check_listen(config.http, config.source("http"))?;
+    security::check_listen(config.wire, config.source("wire"))?;
     observe::log::start(config.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -64,25 +70,28 @@ pub(crate) fn run(config: Config, out: &mut dyn Write) -> Result<ExitCode, Failu
 async fn serve(config: Config, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     let mut signals =
         Signals::new().map_err(|e| Failure::Start(format!("cannot listen for signals: {e}")))?;
-    let door = Door::open(config.http)?;
+    let http = Door::open(config.http, "--http")?;
+    let wire = Door::open(config.wire, "--wire")?;
     let clock =
         if config.virtual_clock { Clock::Virtual(VirtualClock::new()) } else { Clock::System };
-    let connections = Connections::new(&config, door.address);
-    let site = Arc::new(Site::new(config, clock, Arc::clone(&connections)));
+    let connections = Connections::new(&config, http.address, wire.address);
+    let site = Arc::new(Site::new(config, clock, connections));
     site.show_opening();
-    let accepting = tokio::spawn(door.accept(Arc::clone(&site), Arc::clone(&connections)));
+    let doors = TaskTracker::new();
+    let to_site = Arc::clone(&site);
+    doors.spawn(accept(http.listener, site.stopping.clone(), move |stream| {
+        over_http::admit(stream, &to_site);
+    }));
     let served = tokio::select! {
         biased;
         signal = signals.next() => Ok(signal),
-        ended = work(&site, &connections, out) => Err(ended),
+        ended = work(&site, wire, &doors, out) => Err(ended),
     };
     if let Ok(signal) = served {
         tracing::info!(signal = signal.name(), "stopping: no new connections are accepted");
         signals.exit_at_next();
     }
-    stop(&site, &connections).await;
-    // It ends when the site stops.
-    let _ = accepting.await;
+    stop(&site, &doors).await;
     match served {
         Ok(_) => {
             tracing::info!("stopped");
@@ -93,17 +102,23 @@ async fn serve(config: Config, out: &mut dyn Write) -> Result<ExitCode, Failure>
 }
 
 /// Opens the store and serves until a fault.
-async fn work(site: &Arc<Site>, connections: &Connections, out: &mut dyn Write) -> Failure {
-    let store = match open(&site.config, &site.clock).await {
-        Ok(store) => store,
+async fn work(site: &Arc<Site>, wire: Door, doors: &TaskTracker, out: &mut dyn Write) -> Failure {
+    let opened = async {
+        site.show(open(&site.config, &site.clock).await?)?;
+        socket(&site.config).await
+    };
+    let socket = match opened.await {
+        Ok(socket) => socket,
         Err(failure) => return failure,
     };
-    site.show(store);
+    let path = socket.as_ref().map(|(_, file)| file.path().to_owned());
+    open_wire(site, wire, socket, doors);
     // Whoever started us may not listen: that is no reason not to serve.
-    let _ = banner::write(out, site, connections.http()).and_then(|()| out.flush());
+    let _ = banner::write(out, site, path.as_deref()).and_then(|()| out.flush());
     systemd::notify(systemd::READY);
     tracing::info!(
-        http = %connections.http(),
+        http = %site.connections.http.address(),
+        wire = %site.connections.wire.address(),
         store = %site.place(),
         version = env!("CARGO_PKG_VERSION"),
         "ready"
@@ -113,9 +128,46 @@ async fn work(site: &Arc<Site>, connections: &Connections, out: &mut dyn Write) 
     Failure::Store(fault.into())
 }
 
-async fn stop(site: &Site, connections: &Connections) {
+/// The Unix socket, if there is to be one.
+async fn socket(config: &Config) -> Result<Option<(UnixListener, SocketFile)>, Failure> {
+    let Some(path) = config.socket_path() else { return Ok(None) };
+    match SocketFile::listen(&path).await {
+        Ok(socket) => Ok(Some(socket)),
+        // Nobody asked for it: a folder whose path is too long for a socket is no reason not to
+        // serve.
+        Err(why) if config.unix_socket == Socket::Auto => {
+            tracing::warn!("{why}");
+            Ok(None)
+        }
+        Err(why) => Err(Failure::Listen(why)),
+    }
+}
+
+/// Lets those in who come by the wire.
+fn open_wire(
+    site: &Arc<Site>,
+    wire: Door,
+    socket: Option<(UnixListener, SocketFile)>,
+    doors: &TaskTracker,
+) {
+    let (stopping, to_site) = (site.stopping.clone(), Arc::clone(site));
+    let admit = move |stream| over_wire::admit(stream, &to_site);
+    doors.spawn(accept(wire.listener, stopping.clone(), admit));
+    if let Some((listener, file)) = socket {
+        let to_site = Arc::clone(site);
+        doors.spawn(async move {
+            accept(listener, stopping, |stream| over_wire::admit(stream, &to_site)).await;
+            file.remove();
+        });
+    }
+}
+
+async fn stop(site: &Site, doors: &TaskTracker) {
     systemd::notify(systemd::STOPPING);
     site.stopping.cancel();
+    doors.close();
+    doors.wait().await;
+    let connections = &site.connections;
     if !connections.ended_within(site.config.stop_ms_max.ms()).await {
         let left = connections.open();
         tracing::warn!(left, "stop_ms_max is over: requests that are still in flight are cut off");
@@ -125,6 +177,8 @@ async fn stop(site: &Site, connections: &Connections) {
     }
     // Whoever still waited for a message hears now that the store was closed.
     connections.ended_within(LAST_WORDS).await;
+    site.observers.close();
+    site.observers.wait().await;
 }
 
 /// Opens the store that the configuration names.

@@ -248,7 +248,7 @@ fn a_store_in_use_is_left_alone_and_its_user_named() {
     let dir = Folder::new("in-use");
     let _journal = open(&dir.0);
     let output = bellwether(&["journal", "check"], &dir.0);
-    assert_eq!(output.status.code(), Some(74));
+    assert_eq!(output.status.code(), Some(75));
     let who = format!("pid {}", std::process::id());
     assert!(complained(&output).contains(&who), "{}", complained(&output));
 }

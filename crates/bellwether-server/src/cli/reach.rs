@@ -2,20 +2,24 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bellwether::core::time::WallTime;
 use bellwether::journal::JournalFault;
 use bellwether::journal::file::has_store;
-use bellwether::{Bellwether, Clock, Error, Queue, Refusal};
+use bellwether::{Bellwether, Clock, Error, Open, Queue, Refusal};
 use clap::Args;
 
 use super::failure::{Ended, Failure};
 use super::screen::{Format, Screen};
 
-const DEFAULT_SERVER: &str = "bellwether://127.0.0.1:7401";
+/// Where a server is looked for.
+pub(crate) const DEFAULT_SERVER: &str = "bellwether://127.0.0.1:7401";
 const SERVER_HELP: &str = "The server: an address like bellwether://HOST:PORT, or HOST:PORT \
     [env: BELLWETHER_SERVER] [default: bellwether://127.0.0.1:7401]";
 const SERVER_VARIABLE: &str = "BELLWETHER_SERVER";
+/// How long a server is waited for: somebody may sit at the terminal.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// From here on two names are alike enough to be taken for each other.
 const ALIKE: f64 = 0.8;
 
@@ -97,11 +101,13 @@ impl Reach {
             return opened.map_err(|error| in_use(dir, error));
         }
         let address = self.server_address()?;
-        Bellwether::open(address.clone()).await.map_err(|error| {
-            Failure::Unreachable(format!(
-                "cannot reach a server at {address}: {error}; start one with `bellwether serve`, \
+        let opened = Open::new(address.clone()).patience(PATIENCE).open().await;
+        opened.map_err(|error| match error {
+            Error::Unreachable { why, .. } => Failure::Unreachable(format!(
+                "cannot reach a server at {address}: {why}; start one with `bellwether serve`, \
                  name another with --server or {SERVER_VARIABLE}, or work on a folder with --data"
-            ))
+            )),
+            error => Failure::Store(error),
         })
     }
 

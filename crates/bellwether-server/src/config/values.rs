@@ -93,6 +93,12 @@ impl<const MIN: u64, const MAX: u64> Whole<MIN, MAX> {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 
+    /// As a number of 32 bits; only where the table allows no more.
+    pub(crate) fn get_u32(self) -> u32 {
+        const { assert!(MAX <= u32::MAX as u64) };
+        self.0 as u32
+    }
+
     /// As milliseconds.
     pub(crate) fn ms(self) -> std::time::Duration {
         std::time::Duration::from_millis(self.0)
@@ -113,6 +119,41 @@ impl<const MIN: u64, const MAX: u64> Value for Whole<MIN, MAX> {
 
     fn toml(&self) -> String {
         self.0.to_string()
+    }
+}
+
+/// Where a Unix socket is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Socket {
+    /// In the folder of the store, if it has one.
+    Auto,
+    /// Nowhere.
+    Without,
+    /// Here.
+    At(PathBuf),
+}
+
+impl Value for Socket {
+    const FORM: Form = Form::Text;
+
+    fn allowed() -> String {
+        "auto, none, or the path of a socket that is to be made, as /run/bellwether.sock".into()
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "auto" => Some(Self::Auto),
+            "none" => Some(Self::Without),
+            path => PathBuf::parse(path).map(Self::At),
+        }
+    }
+
+    fn toml(&self) -> String {
+        match self {
+            Self::Auto => quoted("auto"),
+            Self::Without => quoted("none"),
+            Self::At(path) => path.toml(),
+        }
     }
 }
 

@@ -12,7 +12,6 @@ use bellwether::engine::Reply;
 use bellwether::{Error, MemberId, Refusal};
 use bytes::Bytes;
 
-use super::BODY_BYTES_MAX;
 use super::extract::{read_body, text_header};
 use super::id;
 use super::keys::{Keyed, hash};
@@ -135,7 +134,7 @@ async fn keyed(request: Request) -> Told<Request> {
         let why = format!("a key has 1 to {KEY_BYTES_MAX} visible ASCII characters");
         return Err(Problem::invalid("Idempotency-Key", why));
     }
-    let body = read_body(body, BODY_BYTES_MAX).await?;
+    let body = read_body(body).await?;
     let principal = parts.extensions.get::<Principal>().map_or("", |principal| &principal.0);
     let keyed = Keyed {
         key: hash(&[b"key", principal.as_bytes(), &key]),
@@ -163,6 +162,8 @@ fn fingerprint(parts: &Parts, body: &[u8]) -> u128 {
 
 #[cfg(test)]
 mod tests {
+    use tokio_util::sync::CancellationToken;
+
     use std::time::Duration;
 
     use bellwether::core::name::QueueName;
@@ -185,7 +186,7 @@ mod tests {
     async fn a_key_is_forgotten_long_after_its_last_use_and_can_be_used_again() {
         let clock = VirtualClock::new();
         let bellwether = Bellwether::open_with_clock("memory:", clock.clone()).await.unwrap();
-        let state = State::new(bellwether.clone());
+        let state = State::new(bellwether.clone(), CancellationToken::new());
         let keyed = Some(Keyed { key: 7, fingerprint: 8 });
         let member = bellwether.slot();
         let caller = Caller { state: state.clone(), member, named: false, keyed };
@@ -200,7 +201,7 @@ mod tests {
         clock.advance(60 * minute);
         assert!(!create(&caller).await, "forgotten: now it is there");
         // A life of the server that knows nothing of the key finds what it stands for.
-        let state = State::new(bellwether);
+        let state = State::new(bellwether, CancellationToken::new());
         let other = Some(Keyed { key: 7, fingerprint: 9 });
         let reused = Caller { state: state.clone(), member, named: false, keyed: other };
         let queue = QueueName::new("other").unwrap();

@@ -7,11 +7,10 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
-use http_body_util::LengthLimitError;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer};
 
-use super::BODY_BYTES_MAX;
+use super::limits::BodyFault;
 use super::problem::{Kind, Problem, Told};
 
 /// A JSON body. No body at all is an empty object.
@@ -23,7 +22,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
 
     async fn from_request(request: Request, _: &S) -> Told<Self> {
         let (parts, body) = request.into_parts();
-        let body = read_body(body, BODY_BYTES_MAX).await?;
+        let body = read_body(body).await?;
         if body.is_empty() {
             return parse_object(b"{}").map(Self);
         }
@@ -67,15 +66,14 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     }
 }
 
-/// A body of whatever kind.
-pub(crate) async fn read_body(body: Body, max: usize) -> Told<Bytes> {
-    axum::body::to_bytes(body, max).await.map_err(|error| {
-        let is_limit = |cause: &(dyn Error + 'static)| cause.is::<LengthLimitError>();
-        if error.source().is_some_and(is_limit) {
-            let detail = format!("the body has more than {max} bytes; make it smaller");
-            return Problem::new(Kind::TooLarge, detail).limit(max as u64);
+/// A body of whatever kind; how long it may be was settled before it came here.
+pub(crate) async fn read_body(body: Body) -> Told<Bytes> {
+    axum::body::to_bytes(body, usize::MAX).await.map_err(|error| {
+        let causes = std::iter::successors(error.source(), |&cause| cause.source());
+        match causes.filter_map(|cause| cause.downcast_ref::<BodyFault>()).next() {
+            Some(fault) => (*fault).into(),
+            None => Problem::bad_request(format!("the body broke off: {error}")),
         }
-        Problem::bad_request(format!("the body broke off: {error}"))
     })
 }
 

@@ -13,7 +13,6 @@ use bellwether::{Received, Refusal};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::BODY_BYTES_MAX;
 use super::caller::Caller;
 use super::extract::{Json, Path, is_json, json, json_with, media_type, parse_object, read_body};
 use super::message::{NewMessage, ShownMessage};
@@ -75,7 +74,7 @@ pub(crate) async fn send_message(
 ) -> Told<Response> {
     let queue = QueueName::new(&queue)?;
     let (parts, body) = request.into_parts();
-    let body = read_body(body, BODY_BYTES_MAX).await?;
+    let body = read_body(body).await?;
     let headers = &parts.headers;
     let message = match media_type(headers).as_deref() {
         Some(cloud_events::MEDIA_TYPE) => {

@@ -17,10 +17,11 @@ mod changes;
 mod cloud_events;
 mod dead_letters;
 mod elections;
-mod extract;
+pub(crate) mod extract;
 mod id;
 mod keys;
 mod leases;
+pub(crate) mod limits;
 mod look;
 mod members;
 mod message;
@@ -28,7 +29,7 @@ mod messages;
 mod number;
 mod observer;
 mod openapi;
-mod problem;
+pub(crate) mod problem;
 mod property;
 mod queues;
 mod raw;
@@ -51,10 +52,8 @@ pub(crate) use observer::observe;
 use problem::{Kind, Problem};
 pub(crate) use state::State;
 
-/// Bytes of one request's body: what one command may carry, as base64 in JSON, and room for names.
-const BODY_BYTES_MAX: usize = 24 << 20;
-
-/// All paths of this door.
+/// All paths of this door. What is under none of them, or has no such method, is for whoever puts
+/// this router beside others: [`no_such_path`], [`method_not_allowed`].
 pub(crate) fn router(state: State) -> Router {
     let paths = OpenApiRouter::with_openapi(openapi::head())
         .merge(queue_paths())
@@ -67,8 +66,6 @@ pub(crate) fn router(state: State) -> Router {
         .route("/v1/docs", get(openapi::page))
         .route("/v1/docs/page.js", get(openapi::script))
         .route("/v1/docs/page.css", get(openapi::style))
-        .fallback(no_such_path)
-        .method_not_allowed_fallback(method_not_allowed)
         .layer(axum::middleware::from_fn(caller::read_key))
         .with_state(state)
 }
@@ -136,12 +133,12 @@ fn other_paths() -> OpenApiRouter<State> {
         .routes(routes!(openapi::show_problem))
 }
 
-async fn no_such_path(uri: Uri) -> Box<Problem> {
+pub(crate) async fn no_such_path(uri: Uri) -> Box<Problem> {
     let detail = format!("there is nothing under {:?}; /v1/docs lists every path", uri.path());
     Problem::new(Kind::NoSuchPath, detail)
 }
 
-async fn method_not_allowed(method: Method, uri: Uri) -> Box<Problem> {
+pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> Box<Problem> {
     let detail =
         format!("{:?} does not take {method}; the header Allow says what it takes", uri.path());
     Problem::new(Kind::MethodNotAllowed, detail)

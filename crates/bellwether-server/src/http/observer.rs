@@ -66,26 +66,20 @@ struct Log {
     history: VecDeque<HistoryEntry>,
 }
 
-impl Default for Observed {
-    fn default() -> Self {
+impl Observed {
+    /// Nothing was seen yet; `stop` ends all that waits here.
+    pub(crate) fn new(stop: CancellationToken) -> Self {
         Self {
             life: id::text(id::random())[..8].to_owned(),
             log: Mutex::default(),
             newest: watch::Sender::new(0),
             nudge: Notify::new(),
-            stop: CancellationToken::new(),
+            stop,
         }
     }
-}
 
-impl Observed {
     pub(crate) fn life(&self) -> &str {
         &self.life
-    }
-
-    /// Ends all that waits: the observer, streams and long polls.
-    pub(crate) fn stop(&self) {
-        self.stop.cancel();
     }
 
     pub(crate) fn stopped(&self) -> &CancellationToken {

@@ -9,7 +9,6 @@ use bellwether::core::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::BODY_BYTES_MAX;
 use super::caller::Caller;
 use super::extract::{Json, Path, Query, json, read_body};
 use super::id;
@@ -213,7 +212,7 @@ pub(crate) async fn set_session_state(
     request: Request,
 ) -> Told<StatusCode> {
     let (queue, token) = held(&queue, &session, &hold.0)?;
-    let content = read_body(request.into_body(), BODY_BYTES_MAX).await?;
+    let content = read_body(request.into_body()).await?;
     let bytes = u32::try_from(content.len()).unwrap_or(u32::MAX);
     let state = Some(NewContent { index: 0, bytes });
     caller.ask_with(Command::SetSessionState { queue, token, state }, vec![content]).await?;

@@ -10,6 +10,7 @@ use bellwether::engine::Reply;
 use bellwether::{Bellwether, MemberId, Refusal};
 use bellwether_core::time::{BootTime, Now};
 use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
 
 use super::keys::Keys;
 use super::observer::Observed;
@@ -42,13 +43,13 @@ struct Inner {
 
 impl State {
     /// A door to this store. Who asks through it without a name of its own asks as the member that
-    /// `bellwether` is.
-    pub(crate) fn new(bellwether: Bellwether) -> Self {
+    /// `bellwether` is. `stop` ends all that waits: the observer, streams and long polls.
+    pub(crate) fn new(bellwether: Bellwether, stop: CancellationToken) -> Self {
         Self(Arc::new(Inner {
             bellwether,
             keys: Keys::default(),
             members: Mutex::default(),
-            observed: Observed::default(),
+            observed: Observed::new(stop),
         }))
     }
 
@@ -62,11 +63,6 @@ impl State {
 
     pub(crate) fn observed(&self) -> &Observed {
         &self.0.observed
-    }
-
-    /// Ends all that waits, so that the server can stop: the observer, streams and long polls.
-    pub(crate) fn stop(&self) {
-        self.0.observed.stop();
     }
 
     /// What may wait for long, unless the server stops; then it is dropped, which withdraws it.

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use bellwether::journal::JournalFault;
 use bellwether::{Bellwether, Health};
 
-use crate::serve::{Site, problem};
+use crate::http::problem::{Kind, Problem};
+use crate::serve::Site;
 
 /// How often the store is looked at when nobody asks.
 const WATCH_EVERY: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ pub(super) async fn live() -> &'static str {
 pub(super) async fn ready(State(site): State<Arc<Site>>) -> Response {
     match why_not_ready(&site).await {
         None => "ready\n".into_response(),
-        Some(why) => problem(StatusCode::SERVICE_UNAVAILABLE, "not ready", &why),
+        Some(why) => Problem::new(Kind::NotReady, why).into_response(),
     }
 }
 

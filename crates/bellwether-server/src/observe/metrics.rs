@@ -11,7 +11,7 @@ mod text;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use bellwether::{Bellwether, Error, Stats};
 use bellwether_core::name::QueueId;
@@ -20,7 +20,8 @@ use bellwether_core::time::Now;
 pub(crate) use drain::Drain;
 use rows::{ElectionRow, Labelled, LeaseCounts, QueueRow};
 
-use crate::serve::{Site, problem};
+use crate::http::problem::{Kind, Problem};
+use crate::serve::Site;
 
 /// What the text says it is.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -42,14 +43,14 @@ struct Snapshot {
 pub(super) async fn show(State(site): State<Arc<Site>>) -> Response {
     let Some(store) = site.store() else {
         let detail = "the store is being opened";
-        return problem(StatusCode::SERVICE_UNAVAILABLE, "nothing to measure yet", detail);
+        return Problem::new(Kind::NotReady, detail).into_response();
     };
     let seen_by = Arc::clone(&site);
     match site.metrics.at(move || Snapshot::take(seen_by, &store)).await {
         Ok(snapshot) => {
             ([(header::CONTENT_TYPE, OPEN_METRICS)], text::of(snapshot)).into_response()
         }
-        Err(why) => problem(StatusCode::SERVICE_UNAVAILABLE, "cannot be measured now", &why),
+        Err(why) => Problem::new(Kind::NotReady, why).into_response(),
     }
 }
 

@@ -8,16 +8,23 @@ use std::time::Duration;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::config::Config;
+use crate::config::{Config, Source};
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Connections {
+    pub(crate) http: Places,
+    pub(crate) wire: Places,
+    pub(crate) refusals: Arc<Refusals>,
+}
+
+/// The places of one kind of connection.
+#[derive(Debug)]
+pub(crate) struct Places {
+    address: SocketAddr,
     max: u32,
     free: Arc<Semaphore>,
-    http: SocketAddr,
     refused: AtomicU64,
-    pub(crate) refusals: Arc<Refusals>,
 }
 
 /// Requests that were refused before any route saw them, and why.
@@ -44,24 +51,48 @@ impl Refusals {
 }
 
 impl Connections {
-    pub(super) fn new(config: &Config, http: SocketAddr) -> Arc<Self> {
-        let wanted = u32::try_from(config.http_connections_max.get()).unwrap_or(u32::MAX);
-        let max = wanted.min(connections_of_system());
-        if max < wanted {
-            tracing::warn!(
-                http_connections_max = wanted,
-                max,
-                "the system lets this process open few files; raise its limit (ulimit -n, \
-                 LimitNOFILE) or lower the setting"
-            );
-        }
+    /// Places for those who come in at these addresses.
+    pub(super) fn new(config: &Config, http: SocketAddr, wire: SocketAddr) -> Arc<Self> {
+        // Both kinds may be there in full.
+        let of_system = (connections_of_system() / 2).max(1);
+        let places = |setting: &str, wanted, address| {
+            let places = Places::new(wanted, of_system, address);
+            // What nobody asked for is not missed; the metrics show what there is.
+            if places.max() < wanted && *config.source(setting) != Source::Default {
+                tracing::warn!(
+                    setting,
+                    wanted,
+                    max = places.max(),
+                    "the system lets this process open few files; raise its limit (ulimit -n, \
+                     LimitNOFILE) or lower the setting"
+                );
+            }
+            places
+        };
         Arc::new(Self {
-            max,
-            free: Arc::new(Semaphore::new(max as usize)),
-            http,
-            refused: AtomicU64::new(0),
+            http: places("http_connections_max", config.http_connections_max.get(), http),
+            wire: places("wire_connections_max", config.wire_connections_max.get(), wire),
             refusals: Arc::default(),
         })
+    }
+
+    /// Whether all have ended within `time`.
+    pub(super) async fn ended_within(&self, time: Duration) -> bool {
+        let ended = async { tokio::join!(self.http.ended(), self.wire.ended()) };
+        tokio::time::timeout(time, ended).await.is_ok()
+    }
+
+    /// How many there are.
+    pub(super) fn open(&self) -> u64 {
+        self.http.open() + self.wire.open()
+    }
+}
+
+impl Places {
+    fn new(wanted: u64, of_system: u32, address: SocketAddr) -> Self {
+        let max = u32::try_from(wanted).unwrap_or(u32::MAX).min(of_system);
+        let free = Arc::new(Semaphore::new(max as usize));
+        Self { address, max, free, refused: AtomicU64::new(0) }
     }
 
     /// A place for one connection more, or none. It is free again when the place is dropped.
@@ -73,14 +104,14 @@ impl Connections {
         place
     }
 
-    /// Whether all have ended within `time`.
-    pub(super) async fn ended_within(&self, time: Duration) -> bool {
-        tokio::time::timeout(time, self.free.acquire_many(self.max)).await.is_ok()
+    async fn ended(&self) {
+        // Nobody closes the semaphore: when all places can be had, nobody has one.
+        let _ = self.free.acquire_many(self.max).await;
     }
 
-    /// Where HTTP is listened for.
-    pub(super) fn http(&self) -> SocketAddr {
-        self.http
+    /// Where it is listened for them.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// How many there are.

@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Uri, header};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 
 use super::connections::Refusals;
-use super::problem;
+use crate::http::problem::{Kind, Problem};
 
 /// What the guard knows.
 #[derive(Debug)]
@@ -36,21 +36,15 @@ pub(super) async fn check(
     let host = asked_host(request.uri(), request.headers());
     let Some(host) = host.filter(|host| guard.is_ours(host.host())) else {
         guard.refusals.count_host();
-        return problem(
-            StatusCode::MISDIRECTED_REQUEST,
-            "not a host of this server",
-            "the Host header must be localhost, a loopback address, or a name in the setting \
-             http_hosts",
-        );
+        let detail = "the Host header must be localhost, a loopback address, or a name in the \
+                      setting http_hosts";
+        return Problem::new(Kind::NotOurHost, detail).into_response();
     };
     if !is_same_origin(&host, request.headers()) {
         guard.refusals.count_origin();
-        return problem(
-            StatusCode::FORBIDDEN,
-            "not from another page",
-            "the request comes from a web page of another origin; only pages of this server may \
-             ask it from a browser",
-        );
+        let detail = "the request comes from a web page of another origin; only pages of this \
+                      server may ask it from a browser";
+        return Problem::new(Kind::OtherOrigin, detail).into_response();
     }
     next.run(request).await
 }

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use axum::routing::post;
-use axum::{Json, Router, middleware};
-use bellwether::Bellwether;
+use axum::{Router, middleware};
 use bellwether::clock::{Clock, VirtualClock};
 use serde::{Deserialize, Serialize};
 
+use super::Site;
 use super::guard::{self, Guard};
-use super::limits::{self, BodyLimits};
-use super::{Site, problem};
+use crate::http::limits::{self, BodyLimits};
+use crate::http::problem::{Kind, Problem, Told};
+use crate::http::{self, extract, method_not_allowed, no_such_path};
 use crate::observe;
 
 /// A hundred years: more than any test needs, and no time overflows.
@@ -22,12 +23,16 @@ const ADVANCE_MS_MAX: u64 = 100 * 366 * 24 * 3_600_000;
 
 /// The routes of every door that speaks HTTP, behind the checks that all of them share. What needs
 /// the store is there when the store is.
-pub(super) fn all(site: &Arc<Site>, store: Option<&Bellwether>) -> Router {
+pub(super) fn all(site: &Arc<Site>, store: Option<http::State>) -> Router {
     let mut routes = observe::routes(site);
-    if let (Some(_), Clock::Virtual(clock)) = (store, &site.clock) {
-        routes = routes.merge(of_tests(site, clock));
-    }
-    let fallback = if store.is_some() { no_route } else { opening };
+    routes = match (store, &site.clock) {
+        (None, _) => routes.fallback(opening),
+        (Some(state), Clock::System) => routes.merge(http::router(state)).fallback(no_such_path),
+        (Some(state), Clock::Virtual(clock)) => {
+            let routes = routes.merge(http::router(state)).merge(of_tests(site, clock));
+            routes.fallback(no_such_path)
+        }
+    };
     let body = BodyLimits {
         bytes_max: site.config.http_body_bytes_max.get(),
         time_max: site.config.http_body_ms_max.ms(),
@@ -37,27 +42,14 @@ pub(super) fn all(site: &Arc<Site>, store: Option<&Bellwether>) -> Router {
         refusals: Arc::clone(&site.connections.refusals),
     });
     routes
-        .fallback(fallback)
-        .method_not_allowed_fallback(no_method)
-        .layer(DefaultBodyLimit::max(site.config.http_body_bytes_max.size()))
+        .method_not_allowed_fallback(method_not_allowed)
         .layer(middleware::from_fn_with_state(body, limits::check))
         .layer(middleware::from_fn_with_state(guard, guard::check))
 }
 
-fn no_route() -> std::future::Ready<Response> {
-    let detail = "there is nothing at this path; the API is under /v1";
-    std::future::ready(problem(StatusCode::NOT_FOUND, "no such path", detail))
-}
-
-fn no_method() -> std::future::Ready<Response> {
-    let detail = "this path is there, but not for this method; the allow header names those it has";
-    std::future::ready(problem(StatusCode::METHOD_NOT_ALLOWED, "no such method here", detail))
-}
-
-fn opening() -> std::future::Ready<Response> {
+async fn opening() -> Box<Problem> {
     let detail = "the store is being opened; try again when /readyz says so";
-    let answer = problem(StatusCode::SERVICE_UNAVAILABLE, "not ready yet", detail);
-    std::future::ready(([("retry-after", "1")], answer).into_response())
+    Problem::new(Kind::NotReady, detail).retry_after(1000)
 }
 
 /// Time and emptiness at will, for tests of programs that use the server.
@@ -83,27 +75,18 @@ struct Advanced {
 /// What the moved time makes due has happened for every request that is sent after the answer.
 async fn advance(
     State(clock): State<VirtualClock>,
-    asked: Result<Json<Advance>, axum::extract::rejection::JsonRejection>,
-) -> Response {
-    let Json(Advance { ms }) = match asked {
-        Ok(asked) => asked,
-        Err(e) => {
-            let detail = format!("{}; send {{\"ms\": NUMBER}} as JSON", e.body_text());
-            return problem(e.status(), "cannot read the request", &detail);
-        }
-    };
+    extract::Json(Advance { ms }): extract::Json<Advance>,
+) -> Told<Response> {
     if ms > ADVANCE_MS_MAX {
-        let detail = format!("ms is {ms} and may be at most {ADVANCE_MS_MAX}, a hundred years");
-        return problem(StatusCode::BAD_REQUEST, "too far into the future", &detail);
+        let why = format!("it is {ms} and may be at most {ADVANCE_MS_MAX}, a hundred years");
+        return Err(Problem::invalid("ms", why));
     }
     clock.advance(Duration::from_millis(ms));
-    Json(Advanced { wall_ms: clock.now().wall.0 }).into_response()
+    Ok(extract::json(&Advanced { wall_ms: clock.now().wall.0 }))
 }
 
 /// The clock goes on from where it is: time never goes back.
-async fn reset(State(site): State<Arc<Site>>) -> Response {
-    match site.reset().await {
-        Ok(()) => StatusCode::NO_CONTENT.into_response(),
-        Err(e) => problem(StatusCode::INTERNAL_SERVER_ERROR, "cannot reset", &e.to_string()),
-    }
+async fn reset(State(site): State<Arc<Site>>) -> Told<StatusCode> {
+    site.reset().await?;
+    Ok(StatusCode::NO_CONTENT)
 }

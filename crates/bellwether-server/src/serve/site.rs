@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use axum::Router;
 use bellwether::clock::Clock;
+use bellwether::wire::accept::{Acceptor, Limits};
 use bellwether::{Bellwether, Error};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::connections::Connections;
 use super::routes;
 use crate::cli::Failure;
 use crate::config::Config;
+use crate::http;
 use crate::observe::look::Look;
 use crate::observe::metrics::Drain;
 
@@ -26,15 +29,20 @@ pub(crate) struct Site {
     pub(crate) health: Look,
     pub(crate) metrics: Look,
     pub(crate) drain: Drain,
+    /// Those who watch the store.
+    pub(super) observers: TaskTracker,
     shown: RwLock<Shown>,
     resetting: tokio::sync::Mutex<()>,
 }
 
-/// What requests see. The routes belong to one store, and are made anew for another.
+/// What requests see. All of it belongs to one store, and is made anew for another.
 #[derive(Clone, Debug, Default)]
 struct Shown {
     store: Option<Bellwether>,
     router: Router,
+    acceptor: Option<Acceptor>,
+    /// Cancelled when this store is no longer shown, or the server stops.
+    stop: CancellationToken,
 }
 
 impl Site {
@@ -49,6 +57,7 @@ impl Site {
             // As long as whoever asks for metrics waits by default.
             metrics: Look::within(Duration::from_secs(10)),
             drain: Drain::default(),
+            observers: TaskTracker::new(),
             shown: RwLock::default(),
             resetting: tokio::sync::Mutex::default(),
         }
@@ -56,17 +65,33 @@ impl Site {
 
     /// Shows the routes that are there before the store is.
     pub(super) fn show_opening(self: &Arc<Self>) {
-        self.put(Shown { store: None, router: routes::all(self, None) });
+        self.put(Shown { router: routes::all(self, None), ..Shown::default() });
     }
 
-    /// Shows a store.
-    pub(super) fn show(self: &Arc<Self>, store: Bellwether) {
-        let router = routes::all(self, Some(&store));
-        self.put(Shown { store: Some(store), router });
+    /// Shows a store; whoever waits in the one before is asked to end.
+    pub(super) fn show(self: &Arc<Self>, store: Bellwether) -> Result<(), Error> {
+        let acceptor = Some(Acceptor::new(&store, self.wire_limits())?);
+        let stop = self.stopping.child_token();
+        let state = http::State::new(store.clone(), stop.clone());
+        self.observers.spawn(http::observe(state.clone()));
+        let router = routes::all(self, Some(state));
+        self.put(Shown { store: Some(store), router, acceptor, stop });
+        Ok(())
+    }
+
+    fn wire_limits(&self) -> Limits {
+        Limits {
+            asks_max: self.config.wire_asks_max.get_u32(),
+            bytes_max: self.config.wire_bytes_max.get_u32(),
+            silence_ms_max: self.config.wire_silence_ms_max.get_u32(),
+        }
     }
 
     fn put(&self, shown: Shown) {
-        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = shown;
+        let mut place = self.shown.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *place, shown);
+        drop(place);
+        before.stop.cancel();
     }
 
     /// The store, if it is open.
@@ -76,6 +101,13 @@ impl Site {
 
     pub(super) fn router(&self) -> Router {
         self.shown.read().unwrap_or_else(PoisonError::into_inner).router.clone()
+    }
+
+    /// What lets a connection of the wire into the store, and what ends it; `None` if the store is
+    /// not open.
+    pub(super) fn acceptor(&self) -> Option<(Acceptor, CancellationToken)> {
+        let shown = self.shown.read().unwrap_or_else(PoisonError::into_inner);
+        shown.acceptor.clone().map(|acceptor| (acceptor, shown.stop.clone()))
     }
 
     /// Where the store is.
@@ -97,7 +129,7 @@ impl Site {
                 other => Error::Failed(other.to_string()),
             })?;
         let old = self.store();
-        self.show(empty);
+        self.show(empty)?;
         if let Some(old) = old {
             old.close().await;
         }

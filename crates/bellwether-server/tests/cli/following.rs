@@ -17,8 +17,8 @@ fn a_follower_gives_back_what_it_holds_and_another_process_hears_why_it_must_wai
     lines.read_line(&mut line).unwrap();
     assert_eq!(line, "1\n", "it is at work, and has the store open");
 
-    store.fails(&["queue", "list"], 74, "another process has it open (pid ");
-    store.fails(&["queue", "list"], 74, "reach it with --server ADDRESS");
+    store.fails(&["queue", "list"], 75, "another process has it open (pid ");
+    store.fails(&["queue", "list"], 75, "reach it with --server ADDRESS");
 
     kill_process(Pid::from_child(&follower), Signal::INT).unwrap();
     let mut rest = String::new();

@@ -82,9 +82,9 @@ impl Server {
         Self::start(&["--data", folder.path().to_str().unwrap()])
     }
 
-    fn start(arguments: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_bellwether"))
-            .args(["serve", "--http", "127.0.0.1:0"])
+            .args(["serve", "--http", "127.0.0.1:0", "--wire", "127.0.0.1:0"])
             .args(arguments)
             .stdout(Stdio::piped())
             .spawn()

@@ -66,7 +66,8 @@ fn who_sends_a_body_too_slowly_is_not_waited_for() {
                 content-type: application/json\r\ncontent-length: 100\r\n\r\n{";
     slow.write_all(head.as_bytes()).unwrap();
     let answer = rest(&mut slow);
-    assert_eq!(status(&answer), 400, "{answer}");
+    assert_eq!(status(&answer), 408, "{answer}");
+    assert_says(&answer, &["application/problem+json", "http_body_ms_max"]);
     server.stop();
 }
 
@@ -78,7 +79,7 @@ fn what_is_too_long_is_refused_before_it_is_read() {
          content-type: application/json\r\ncontent-length: 1025\r\nconnection: close\r\n\r\n",
     );
     assert_eq!(status(&answer), 413);
-    assert_says(&answer, &["1025 bytes", "1024", "http_body_bytes_max"]);
+    assert_says(&answer, &["application/problem+json", "1024", "http_body_bytes_max"]);
     let chunk = "x".repeat(2048);
     let answer = server.raw(&format!(
         "POST /v1/test/clock/advance HTTP/1.1\r\nhost: localhost\r\ncontent-type: \
@@ -86,6 +87,7 @@ fn what_is_too_long_is_refused_before_it_is_read() {
          800\r\n{chunk}\r\n0\r\n\r\n"
     ));
     assert_eq!(status(&answer), 413, "also if it does not say how long it is");
+    assert_says(&answer, &["application/problem+json", "http_body_bytes_max"]);
     let long = "x".repeat(40_000);
     let answer = server.get("/livez", &format!("host: localhost\r\nx-long: {long}\r\n"));
     assert_eq!(status(&answer), 431);

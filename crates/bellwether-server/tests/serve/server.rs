@@ -22,7 +22,8 @@ pub(crate) fn bellwether() -> Command {
 
 /// Runs `serve` to its end.
 pub(crate) fn serve(args: &[&str]) -> Output {
-    bellwether().arg("serve").args(args).output().unwrap()
+    let free_port = [("BELLWETHER_WIRE", "127.0.0.1:0")];
+    bellwether().arg("serve").args(args).envs(free_port).output().unwrap()
 }
 
 pub(crate) fn said(bytes: &[u8]) -> String {
@@ -69,7 +70,7 @@ impl Server {
     }
 
     pub(crate) fn start_as(command: &mut Command) -> Self {
-        let command = command.args(["--http", "127.0.0.1:0"]);
+        let command = command.args(["--http", "127.0.0.1:0", "--wire", "127.0.0.1:0"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut stderr = BufReader::new(child.stderr.take().unwrap());

@@ -17,9 +17,9 @@ fn nothing_has_to_be_set_up() {
     let address = server.address.to_string();
     let place = folder.0.canonicalize().unwrap().join("bellwether-data");
     assert_says(&server.banner, &[&address, place.to_str().unwrap()]);
-    let commands = server.banner.lines().filter(|line| line.starts_with("  curl "));
+    let commands = server.banner.lines().filter(|line| line.starts_with("  bellwether "));
     assert_eq!(commands.count(), 3, "{}", server.banner);
-    assert!(!server.banner.contains("URL"), "{}", server.banner);
+    assert!(!server.banner.contains("SERVER"), "{}", server.banner);
     assert_eq!(status(&server.get("/readyz", "host: localhost\r\n")), 200);
     server.stop();
 }

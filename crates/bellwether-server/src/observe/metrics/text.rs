@@ -156,15 +156,10 @@ impl Snapshot {
                 .into_iter()
                 .try_for_each(|word| lines.gauge(&[("state", word)], u64::from(word == state)))
         })?;
-        let connections = &self.site.connections;
-        out.gauge(("http_connections", "HTTP connections"), connections.open())?;
-        let help = "HTTP connections there may be at a time";
-        out.gauge(("http_connections_max", help), connections.max())?;
-        let help = "HTTP connections refused because there were too many";
-        out.counter(("http_connections_refused", help), connections.refused())?;
+        self.connections(out)?;
         let help = "HTTP requests refused because of their Host or Origin";
         out.family(("http_requests_refused", help), None, MetricType::Counter, |lines| {
-            let refusals = connections.refusals.read();
+            let refusals = self.site.connections.refusals.read();
             refusals.into_iter().try_for_each(|(why, n)| lines.counter(&[("reason", why)], n))
         })?;
         out.gauge(("members", "Members that are here"), self.stats.members)?;
@@ -172,6 +167,21 @@ impl Snapshot {
         out.histogram(names, Some(&Unit::Seconds), &self.stats.flush_us, 1e6)?;
         let names = ("commit_batch_size", "Answers that waited for the same flush");
         out.histogram(names, None, &self.stats.batch, 1.0)
+    }
+
+    fn connections(&self, out: &mut Families<'_>) -> fmt::Result {
+        let http = &self.site.connections.http;
+        out.gauge(("http_connections", "HTTP connections"), http.open())?;
+        let help = "HTTP connections there may be at a time";
+        out.gauge(("http_connections_max", help), http.max())?;
+        let help = "HTTP connections refused because there were too many";
+        out.counter(("http_connections_refused", help), http.refused())?;
+        let wire = &self.site.connections.wire;
+        out.gauge(("wire_connections", "Connections of the wire"), wire.open())?;
+        let help = "Connections of the wire there may be at a time";
+        out.gauge(("wire_connections_max", help), wire.max())?;
+        let help = "Connections of the wire refused because there were too many";
+        out.counter(("wire_connections_refused", help), wire.refused())
     }
 
     fn queues(&self, out: &mut Families<'_>) -> fmt::Result {
