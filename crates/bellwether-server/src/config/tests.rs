@@ -47,18 +47,19 @@ fn line(config: &Config, name: &str) -> String {
 fn other_value(setting: &Setting) -> (String, String) {
     let text = match (setting.name, setting.form) {
         ("log", _) => "json",
-        ("http", _) => "[::1]:0",
+        ("http" | "wire", _) => "[::1]:0",
         (_, Form::Text) => "elsewhere",
         (_, Form::Number) => "5000000",
         (_, Form::YesNo) => "true",
         (_, Form::List) => "a.example,b.example",
     };
-    // The only numbers that may not be as large.
+    // The numbers that may not be so large, or must be larger.
     let text = match setting.name {
         "metrics_names_max" => "7",
-        "http_connections_max" => "77",
+        "http_connections_max" | "wire_connections_max" | "wire_asks_max" => "77",
+        "wire_bytes_max" => "77777777",
         "http_head_bytes_max" => "7777",
-        name if name.ends_with("_ms_max") => "777",
+        name if name.ends_with("_ms_max") => "7777",
         _ => text,
     };
     let toml = match setting.form {

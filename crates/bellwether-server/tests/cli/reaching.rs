@@ -102,7 +102,7 @@ fn there_is_no_colour_where_there_is_no_terminal() {
 fn help_names_every_exit_code_and_completions_every_command() {
     let help = run(&["help"]);
     assert_eq!(help.code, 0);
-    for code in ["0 ", "1 ", "2 ", "64", "65", "66", "69", "70", "74", "75", "76"] {
+    for code in ["0 ", "1 ", "2 ", "64", "65", "66", "69", "70", "74", "75", "76", "78"] {
         assert!(help.stdout.contains(&format!("\n  {code} ")), "{code}: {}", help.stdout);
     }
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

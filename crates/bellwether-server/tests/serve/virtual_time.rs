@@ -19,7 +19,7 @@ fn time_stands_still_until_it_is_moved() {
     assert_eq!(wall_ms(&advance("1")), before + 3_600_001, "time does not go back");
     for wrong in ["-1", "\"soon\"", "null"] {
         let answer = advance(wrong);
-        assert_eq!(status(&answer), 422, "{answer}");
+        assert_eq!(status(&answer), 400, "{answer}");
         assert_says(&answer, &["application/problem+json", "ms"]);
     }
     let answer = advance("9999999999999999");
