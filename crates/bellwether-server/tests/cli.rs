@@ -19,6 +19,8 @@ mod messages;
 mod queues;
 #[path = "cli/reaching.rs"]
 mod reaching;
+#[path = "cli/served.rs"]
+mod served;
 #[path = "cli/store.rs"]
 mod store;
 #[path = "cli/terminal.rs"]

@@ -69,8 +69,8 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
 /// A body of whatever kind; how long it may be was settled before it came here.
 pub(crate) async fn read_body(body: Body) -> Told<Bytes> {
     axum::body::to_bytes(body, usize::MAX).await.map_err(|error| {
-        let causes = std::iter::successors(error.source(), |&cause| cause.source());
-        match causes.filter_map(|cause| cause.downcast_ref::<BodyFault>()).next() {
+        let mut causes = std::iter::successors(error.source(), |&cause| cause.source());
+        match causes.find_map(|cause| cause.downcast_ref::<BodyFault>()) {
             Some(fault) => (*fault).into(),
             None => Problem::bad_request(format!("the body broke off: {error}")),
         }

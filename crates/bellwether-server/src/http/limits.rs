@@ -32,9 +32,7 @@ pub(super) enum BodyFault {
 impl From<BodyFault> for Box<Problem> {
     fn from(fault: BodyFault) -> Self {
         match fault {
-            BodyFault::TooLong(max) => {
-                Problem::new(Kind::TooLarge, fault.to_string()).limit(max)
-            }
+            BodyFault::TooLong(max) => Problem::new(Kind::TooLarge, fault.to_string()).limit(max),
             BodyFault::Late => Problem::new(Kind::BodyLate, fault.to_string()),
         }
     }
@@ -91,7 +89,9 @@ impl HttpBody for Held {
         };
         match self.left.checked_sub(bytes) {
             Some(left) => self.left = left,
-            None => return Poll::Ready(Some(Err(BodyFault::TooLong(self.limits.bytes_max).into()))),
+            None => {
+                return Poll::Ready(Some(Err(BodyFault::TooLong(self.limits.bytes_max).into())));
+            }
         }
         Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
     }

@@ -30,8 +30,7 @@ pub(super) fn write(out: &mut dyn Write, site: &Site, socket: Option<&Path>) -> 
         writeln!(out, "  empty it POST {url}/v1/test/reset")?;
     }
     writeln!(out, "\nTry:")?;
-    let server =
-        if wire == DEFAULT_SERVER { String::new() } else { format!(" --server {wire}") };
+    let server = if wire == DEFAULT_SERVER { String::new() } else { format!(" --server {wire}") };
     for command in FIRST_COMMANDS {
         writeln!(out, "  {}", command.replace("SERVER", &server))?;
     }

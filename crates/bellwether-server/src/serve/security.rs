@@ -14,11 +14,12 @@ pub(crate) fn check_listen(address: SocketAddr, found: &Source) -> Result<(), Fa
     if address.ip().to_canonical().is_loopback() {
         return Ok(());
     }
+    let port = address.port();
     Err(Failure::Exposed(format!(
         "will not listen on {address} ({found}): other machines can reach it, and this version has \
          neither TLS nor credentials. Listen on 127.0.0.1 or [::1] instead; from another machine \
-         use a tunnel (ssh -L 7400:127.0.0.1:7400 THIS-MACHINE), or put a proxy on this machine in \
-         front that does TLS and checks who asks, and name its host in http_hosts"
+         use a tunnel (ssh -L {port}:127.0.0.1:{port} THIS-MACHINE), or put a proxy on this machine \
+         in front that does TLS and checks who asks; one for HTTP has its host named in http_hosts"
     )))
 }
 

@@ -6,8 +6,8 @@
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _};
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl SocketFile {
         let cannot = |why: &dyn std::fmt::Display| {
             format!(
                 "cannot listen on the Unix socket {}: {why}; name another with --unix-socket, or \
-                 none",
+                 do without (--unix-socket none)",
                 path.display()
             )
         };
@@ -89,7 +89,7 @@ async fn who_is_there(path: &Path) -> Option<String> {
     match tokio::time::timeout(TAKES_MAX, UnixStream::connect(path)).await {
         Ok(Err(e)) if e.kind() == io::ErrorKind::ConnectionRefused => None,
         Ok(Err(e)) => Some(e.to_string()),
-        Ok(Ok(_)) | Err(_) => Some("another server listens there; stop that one".into()),
+        Ok(Ok(_)) | Err(_) => Some("another server listens there".into()),
     }
 }
 

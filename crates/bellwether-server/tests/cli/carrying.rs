@@ -131,7 +131,7 @@ fn filled() -> Store {
 }
 
 /// The lines of an export, without what must differ: when it was made, and numbers.
-fn lines(export: &str) -> Vec<Json> {
+pub fn lines(export: &str) -> Vec<Json> {
     let mut lines: Vec<Json> =
         export.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     for line in &mut lines {
