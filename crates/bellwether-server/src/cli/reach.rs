@@ -15,7 +15,7 @@ use super::screen::{Format, Screen};
 
 /// Where a server is looked for.
 pub(crate) const DEFAULT_SERVER: &str = "bellwether://127.0.0.1:7401";
-const SERVER_HELP: &str = "The server: an address like bellwether://HOST:PORT, or HOST:PORT \
+const SERVER_HELP: &str = "The server: bellwether://HOST:PORT, HOST:PORT, or bellwether+unix:PATH \
     [env: BELLWETHER_SERVER] [default: bellwether://127.0.0.1:7401]";
 const SERVER_VARIABLE: &str = "BELLWETHER_SERVER";
 /// How long a server is waited for: somebody may sit at the terminal.

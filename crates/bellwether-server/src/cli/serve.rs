@@ -14,7 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   bellwether serve                                  a store in ./bellwether-data
   bellwether serve --data /var/lib/bellwether --log json
-  bellwether serve --http 127.0.0.1:0               a free port; the first lines say which
+  bellwether serve --http 127.0.0.1:0 --wire 127.0.0.1:0   free ports; the first lines say which
   bellwether serve --memory --virtual-clock         for tests: time is moved over HTTP
   bellwether serve --print-config > bellwether.toml
   BELLWETHER_DATA=/srv/queues bellwether serve --config bellwether.toml";
@@ -23,13 +23,13 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0        stopped by SIGTERM or SIGINT: what was in flight is done, the store is closed
   64       the command line was not understood
-  69       the address cannot be listened on: another process has it, or this user may not
+  69       an address or socket cannot be listened on: another process has it, or this user may not
   74       the store cannot be opened, or it failed: the folder, its disk, or damage
   75       another process has the store open; try again when it has ended
   78       a setting is wrong: a value, a key, a variable, or an address that others can reach
   130,143  a second SIGINT or SIGTERM ended it at once; nothing acknowledged is lost";
 
-/// Start the server: durable queues, leases and elections, over HTTP.
+/// Start the server: durable queues, leases and elections, over HTTP and the native wire.
 ///
 /// Each setting is looked for as a flag, then as an environment variable, then in the file that
 /// `--config` names, and has a default. The first lines on stdout say where everything is; the log
