@@ -119,8 +119,8 @@ settings! {
     /// The Unix socket on which the native wire is listened for, too: `auto` is `bellwether.sock` in
     /// the folder of the store, and none with `memory`. Only this user may open it.
     unix_socket: Socket = "auto";
-    /// Connections of the wire at a time, both kinds together; one more is closed. At most two
-    /// fifths of the files that the system lets this process open.
+    /// Connections of the wire at a time, both kinds together; one more is told so and closed. At
+    /// most two fifths of the files that the system lets this process open.
     wire_connections_max: Whole<1, 1_000_000> = "10000";
     /// Asks that one connection of the wire may have unanswered at a time.
     wire_asks_max: Whole<1, 1_048_576> = "16384";

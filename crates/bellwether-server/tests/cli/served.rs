@@ -28,12 +28,17 @@ const DOORS: [Door; 2] = [Door::Wire, Door::Socket];
 impl Served {
     /// A server that keeps nothing, but for the socket.
     fn start(door: Door) -> Self {
+        Self::start_with(door, &[])
+    }
+
+    fn start_with(door: Door, more: &[&str]) -> Self {
         let folder = Store::none();
         std::fs::create_dir(folder.path()).unwrap();
         let socket = folder.path().join("s");
         let free = ["serve", "--memory", "--http", "127.0.0.1:0", "--wire", "127.0.0.1:0"];
         let mut child = program()
             .args(free)
+            .args(more)
             .arg("--unix-socket")
             .arg(&socket)
             .stdout(Stdio::piped())
@@ -225,5 +230,25 @@ fn a_server_that_stops_does_not_wait_for_those_who_wait() {
         served.stop();
         waiting.kill().unwrap();
         waiting.wait().unwrap();
+    }
+}
+
+#[test]
+fn one_connection_too_many_is_told_so() {
+    for door in DOORS {
+        let served = Served::start_with(door, &["--wire-connections-max", "1"]);
+        served.ok(&["queue", "create", "orders"]);
+        let mut first = served.command(&["receive", "orders", "--follow"]).spawn().unwrap();
+        let refused = loop {
+            let ran = served.run(&["queue", "list"]);
+            if ran.code != 0 {
+                break ran;
+            }
+        };
+        assert_eq!(refused.code, 69);
+        assert!(refused.stderr.contains("wire_connections_max"), "{}", refused.stderr);
+        first.kill().unwrap();
+        first.wait().unwrap();
+        served.stop();
     }
 }
