@@ -15,6 +15,7 @@ use crate::ready::LaneId;
 use crate::time::{Now, WallTime};
 
 use super::keep::deliveries;
+use super::set::with_session_lock;
 use super::{Effects, Ledger, Waits, check_count};
 
 /// Room for so many is made with the first message that is taken.
@@ -23,6 +24,7 @@ const TAKEN_AT_FIRST: usize = 16;
 /// How messages are taken: by whom and how long.
 #[derive(Clone, Copy)]
 struct Take {
+    lane: LaneId,
     member: MemberSlot,
     mode: ReceiveMode,
     max: u32,
@@ -55,8 +57,8 @@ impl Ledger {
         }
         queue.used_at = now.boot;
         let max = receive.max.clamp(1, limits::RECEIVE_MESSAGES_MAX);
-        let take = Take { member: request.member, mode: receive.mode, max, lock_ms };
-        let taken = self.take(now, id, part, lane, take, fx);
+        let take = Take { lane, member: request.member, mode: receive.mode, max, lock_ms };
+        let taken = self.take(now, id, part, take, fx);
         if !taken.is_empty() || receive.wait_ms == 0 {
             return Ok(Some(Outcome::Received(taken)));
         }
@@ -76,10 +78,10 @@ impl Ledger {
         now: Now,
         id: QueueId,
         part: Part,
-        lane: LaneId,
         take: Take,
         fx: &mut Effects,
     ) -> Vec<MessageView> {
+        let lane = take.lane;
         let mut taken = Vec::new();
         let mut expired = 0;
         while taken.len() < take.max as usize && expired < limits::TICK_WORK_MAX {
@@ -137,7 +139,7 @@ impl Ledger {
                     deferred: message.standing.state == State::Deferred,
                 };
                 let standing = Standing {
-                    state: State::Locked(lock),
+                    state: with_session_lock(take.lane, State::Locked(lock)),
                     number: DeliveryNumber(message.standing.number.0.wrapping_add(1)),
                     ..message.standing
                 };
@@ -182,12 +184,13 @@ impl Ledger {
             };
             let (ticket, demand) = (*ticket, demand.clone());
             let take = Take {
+                lane,
                 member: demand.member,
                 mode: demand.mode,
                 max: demand.max,
                 lock_ms: demand.lock_ms,
             };
-            let taken = self.take(now, id, part, lane, take, fx);
+            let taken = self.take(now, id, part, take, fx);
             if taken.is_empty() {
                 break;
             }
@@ -250,7 +253,7 @@ impl Ledger {
             }
         }
         self.touch_queue(now, id);
-        let take = Take { member, mode, max: u32::MAX, lock_ms };
+        let take = Take { lane, member, mode, max: u32::MAX, lock_ms };
         let mut taken = Vec::with_capacity(sequences.len());
         for sequence in sequences {
             // The same number twice in one request is handed out once.

@@ -293,7 +293,7 @@ impl Ledger {
 }
 
 /// A message of a session is locked as long as its session is held, so its own lock has no end.
-fn with_session_lock(lane: LaneId, state: State) -> State {
+pub(super) fn with_session_lock(lane: LaneId, state: State) -> State {
     match state {
         State::Locked(lock) if lane != 0 => State::Locked(Lock { until: BootTime::NEVER, ..lock }),
         state => state,

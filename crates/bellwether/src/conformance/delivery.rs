@@ -14,6 +14,7 @@ use super::Fixture;
 use super::support::{
     Caller, LOCK, LOCK_MS, at_last, ms, next, nothing, path_of, refusal, settle, text,
 };
+use crate::error::Error;
 
 /// L1: a locked message is not delivered to anybody else.
 pub async fn a_locked_message_is_not_delivered_twice(fixture: &Fixture) {
@@ -52,7 +53,13 @@ pub async fn receive_takes_the_first_available(fixture: &Fixture) {
 pub async fn received_and_deleted_is_gone(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let sent = queue.send_batch(["one", "two"]).await.unwrap();
-    let received = queue.receive().max(2).and_delete().await.unwrap();
+    let received = queue.receive().max(2).and_delete().await;
+    if fixture.loses_answers() && matches!(received, Err(Error::Unknown(_))) {
+        // Gone or still there, but not for somebody who was not told.
+        assert_eq!(queue.info().await.unwrap().counts.locked, 0);
+        return;
+    }
+    let received = received.unwrap();
     let bodies: Vec<_> = received.iter().map(|r| r.message().unwrap().text().unwrap()).collect();
     assert_eq!(bodies, ["one", "two"]);
     assert_eq!(received[0].sequence(), sent[0]);

@@ -25,6 +25,10 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
 
     /// The clock the store was opened with, if tests can move it; time really passes if not.
     fn clock(&self) -> Option<VirtualClock>;
+
+    /// Whether an answer may get lost on its way. Then it is asked for again; but what was received
+    /// and deleted is not there to be handed out again.
+    fn loses_answers(&self) -> bool;
 }
 
 /// One fresh store, for one case.
@@ -44,6 +48,11 @@ impl Fixture {
     /// The store as it is open now.
     pub fn bellwether(&self) -> Bellwether {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// See [`Store::loses_answers`].
+    pub(super) fn loses_answers(&self) -> bool {
+        self.store.loses_answers()
     }
 
     /// Both times, as the store sees them.

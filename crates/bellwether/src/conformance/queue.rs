@@ -10,7 +10,9 @@ use bellwether_core::outcome::{Counts, Outcome};
 use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, Status};
 
 use super::Fixture;
-use super::support::{Caller, LOCK, at_last, ms, next, nothing, refusal, short_locks, text};
+use super::support::{
+    Caller, LOCK, and_delete, at_last, ms, next, nothing, refusal, short_locks, text,
+};
 use crate::message::Message;
 
 /// Of twenty that create a queue together one does, and its settings are the ones kept.
@@ -294,7 +296,7 @@ pub async fn what_came_in_is_there_or_left(fixture: &Fixture) {
     let later = Message::new("never").scheduled_at(fixture.wall_in(600_000));
     let later = queue.send(later).await.unwrap();
     next(&queue).await.complete().await.unwrap();
-    queue.receive().and_delete().await.unwrap();
+    and_delete(fixture, &queue, 1).await;
     next(&queue).await.dead_letter("why", "because").await.unwrap();
     next(&queue).await.dead_letter("why", "because").await.unwrap();
     assert_eq!(queue.redrive(None, 1).await.unwrap(), 1);

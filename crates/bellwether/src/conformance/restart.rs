@@ -13,7 +13,8 @@ use bytes::Bytes;
 use super::Fixture;
 use super::exactly_once::{numbering, received, send_command, settle_command};
 use super::support::{
-    Caller, LOCK, ms, next, nothing, receive_command, refusal, sessions, settle, short_locks, text,
+    Caller, LOCK, and_delete, ms, next, nothing, receive_command, refusal, sessions, settle,
+    short_locks, text,
 };
 use crate::handle::Bellwether;
 use crate::message::{Message, Value};
@@ -114,7 +115,7 @@ pub async fn completed_messages_stay_gone(fixture: &Fixture) {
     for round in 0..2 {
         queue.send_batch(["a", "b"]).await.unwrap();
         next(&queue).await.complete().await.unwrap();
-        assert_eq!(queue.receive().and_delete().await.unwrap().len(), 1);
+        assert_eq!(and_delete(fixture, &queue, 1).await, 1);
         queue = orders(&again(fixture, round).await);
         fixture.advance(LOCK).await;
         nothing(&queue).await;

@@ -71,6 +71,23 @@ pub(super) async fn next(queue: &Queue) -> Delivery {
     at_last("the next message", wait).await.unwrap().expect("a message before the wait ended")
 }
 
+/// Receives and deletes, at most so many; how many. Where an answer may get lost it is done in two
+/// steps: whoever deletes in one does not hear what became of it then.
+pub(super) async fn and_delete(fixture: &Fixture, queue: &Queue, max: u32) -> usize {
+    if !fixture.loses_answers() {
+        return queue.receive().max(max).and_delete().await.unwrap().len();
+    }
+    let deliveries = queue.receive().max(max).many().await.unwrap();
+    let count = deliveries.len();
+    let settlements = deliveries.into_iter().map(|delivery| {
+        let (token, disposition) = (delivery.keep(), Disposition::Complete);
+        Settlement { token, disposition, overlay: None }
+    });
+    let command = Command::Settle { from: path_of(queue), settlements: settlements.collect() };
+    Caller::of(&fixture.bellwether()).ask(command).await.unwrap();
+    count
+}
+
 /// There must be nothing to receive.
 pub(super) async fn nothing(queue: &Queue) {
     let found = queue.receive().one().await.unwrap();

@@ -36,6 +36,7 @@ pub(crate) struct Ask {
 struct Post {
     outbox: Arc<Outbox>,
     /// What the reader of the outbox calls the ask.
+    #[cfg(feature = "listen")]
     number: u64,
 }
 
@@ -56,6 +57,7 @@ impl Ask {
     }
 
     /// A call whose answer goes to an outbox, under this number.
+    #[cfg(feature = "listen")]
     pub(crate) fn posted(call: Call, outbox: Arc<Outbox>, number: u64) -> Arc<Self> {
         let (progress, post) = (Mutex::new(Progress::Waiting(None)), Some(Post { outbox, number }));
         Arc::new(Self { call, is_for_good: false, is_told: false, progress, post })
@@ -125,6 +127,7 @@ impl Ask {
     }
 
     /// What the reader of its outbox calls it.
+    #[cfg(feature = "listen")]
     pub(crate) fn number(&self) -> u64 {
         self.post.as_ref().map_or(0, |post| post.number)
     }

@@ -44,6 +44,7 @@ impl Outbox {
     }
 
     /// Takes what is there to the end of `posted`; `waker` is woken when there is more.
+    #[cfg(feature = "listen")]
     pub(crate) fn take(&self, posted: &mut VecDeque<Posted>, waker: &Waker) {
         let mut state = self.lock();
         posted.append(&mut state.posted);
@@ -59,6 +60,7 @@ impl Outbox {
     }
 
     /// Nobody reads it any more; gives back what nobody has read.
+    #[cfg(feature = "listen")]
     pub(crate) fn close(&self) -> VecDeque<Posted> {
         let mut state = self.lock();
         state.is_closed = true;

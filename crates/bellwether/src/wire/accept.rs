@@ -5,8 +5,11 @@
 
 mod connection;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bellwether_core::name::MemberSlot;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
@@ -49,6 +52,7 @@ pub enum Ended {
 #[derive(Clone, Debug)]
 pub struct Acceptor {
     local: Arc<Local>,
+    speakers: Arc<Speakers>,
     limits: Limits,
     name: Arc<str>,
 }
@@ -66,7 +70,7 @@ impl Acceptor {
             }
         };
         let name = format!("bellwether {}", env!("CARGO_PKG_VERSION")).into();
-        Ok(Self { local: Arc::clone(local), limits, name })
+        Ok(Self { local: Arc::clone(local), speakers: Arc::default(), limits, name })
     }
 
     /// Serves one connection until it ends, or until `stop`: then what was asked is answered first.
@@ -75,12 +79,43 @@ impl Acceptor {
         stream: impl AsyncRead + AsyncWrite + Unpin,
         stop: CancellationToken,
     ) -> Ended {
-        Connection::new(&self.local, &self.limits, &self.name, stream).run(stop).await
+        Connection::new(self, stream).run(stop).await
     }
 
-    fn welcome(limits: &Limits, name: &str) -> Welcome {
-        let Limits { asks_max, bytes_max, silence_ms_max } = *limits;
-        Welcome { version: VERSION, name: name.to_owned(), asks_max, bytes_max, silence_ms_max }
+    fn welcome(&self) -> Welcome {
+        let Limits { asks_max, bytes_max, silence_ms_max } = self.limits;
+        let name = self.name.to_string();
+        Welcome { version: VERSION, name, asks_max, bytes_max, silence_ms_max }
+    }
+}
+
+/// Which connection speaks for a member: the one it has joined on last. What an older one still
+/// brings was said before the member came back, and it has said it again since.
+#[derive(Debug, Default)]
+struct Speakers {
+    by_member: Mutex<HashMap<MemberSlot, Arc<AtomicBool>>>,
+}
+
+impl Speakers {
+    fn lock(&self) -> MutexGuard<'_, HashMap<MemberSlot, Arc<AtomicBool>>> {
+        self.by_member.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The member has joined on the connection whose end is told by `is_over`.
+    fn joined(&self, member: MemberSlot, is_over: &Arc<AtomicBool>) {
+        if let Some(before) = self.lock().insert(member, Arc::clone(is_over))
+            && !Arc::ptr_eq(&before, is_over)
+        {
+            before.store(true, Ordering::Release);
+        }
+    }
+
+    /// The connection has ended on which this member had joined.
+    fn left(&self, member: MemberSlot, is_over: &Arc<AtomicBool>) {
+        let mut by_member = self.lock();
+        if by_member.get(&member).is_some_and(|speaker| Arc::ptr_eq(speaker, is_over)) {
+            by_member.remove(&member);
+        }
     }
 }
 

@@ -69,6 +69,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pipe<S> {
     }
 
     /// What is still to be written.
+    #[cfg(feature = "listen")]
     pub(crate) fn backlog(&self) -> usize {
         self.write.len() - self.written
     }

@@ -70,6 +70,10 @@ impl Store for File {
     fn clock(&self) -> Option<VirtualClock> {
         Some(self.clock.clone())
     }
+
+    fn loses_answers(&self) -> bool {
+        false
+    }
 }
 
 fn listing(folder: &Path) -> BTreeMap<OsString, Option<(u64, SystemTime)>> {

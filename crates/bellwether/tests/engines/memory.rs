@@ -22,6 +22,10 @@ impl Store for Memory {
     fn clock(&self) -> Option<VirtualClock> {
         Some(self.0.clone())
     }
+
+    fn loses_answers(&self) -> bool {
+        false
+    }
 }
 
 async fn fixture() -> Fixture {

@@ -1,7 +1,5 @@
-//! A bad network: delays, cuts, swallows answers, and delivers a copy of what was sent before.
-//!
-//! A copy comes from a connection that is dead for its client, before the client is let in again:
-//! that is how late a packet can be.
+//! A bad network: it delays, cuts, swallows answers, and delivers late what was sent before a cut,
+//! when the client may have said it again on its next connection.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,6 +9,9 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+
+/// A packet of something that takes many.
+const LONG: usize = 16_384;
 
 static SEEDS: AtomicU64 = AtomicU64::new(0x5eed);
 
@@ -32,7 +33,7 @@ impl Proxy {
                 tokio::spawn(async move {
                     // A connection that cannot be made is one more that is cut.
                     if let Ok(upstream) = TcpStream::connect(server).await {
-                        carry(client, upstream, server, &chance).await;
+                        carry(client, upstream, &chance).await;
                     }
                 });
             }
@@ -61,50 +62,53 @@ impl Chance {
 }
 
 /// Carries bytes until it cuts. The answers of the last packets are swallowed.
-async fn carry(client: TcpStream, upstream: TcpStream, server: SocketAddr, chance: &Chance) {
+async fn carry(client: TcpStream, upstream: TcpStream, chance: &Chance) {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = upstream.into_split();
     // Joining alone takes two packets each way.
     let mut packets = 6 + chance.below(30);
     let swallowed = chance.below(4);
-    let mut said = Vec::new();
     let (mut asked, mut answered) = (vec![0; 65_536], vec![0; 65_536]);
-    loop {
+    let late = loop {
         if chance.below(8) == 0 {
             tokio::time::sleep(Duration::from_millis(chance.below(3))).await;
         }
-        tokio::select! {
+        // Who waits for what was swallowed would wait for long.
+        let is_swallowing = packets <= swallowed;
+        let len = tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(5)), if is_swallowing => break None,
             read = from_client.read(&mut asked) => {
                 let Ok(len @ 1..) = read else { return };
-                said.extend_from_slice(&asked[..len]);
+                if packets == 1 {
+                    break Some(&asked[..len]);
+                }
                 if to_server.write_all(&asked[..len]).await.is_err() {
                     return;
                 }
+                len
             }
             read = from_server.read(&mut answered) => {
                 let Ok(len @ 1..) = read else { return };
-                if packets > swallowed && to_client.write_all(&answered[..len]).await.is_err() {
+                if !is_swallowing && to_client.write_all(&answered[..len]).await.is_err() {
                     return;
                 }
+                len
             }
+        };
+        // What is long must come through at last.
+        if len < LONG {
+            packets -= 1;
         }
-        packets -= 1;
         if packets == 0 {
-            break;
+            break None;
+        }
+    };
+    drop((from_client, to_client));
+    let Some(late) = late else { return };
+    tokio::time::sleep(Duration::from_millis(chance.below(60))).await;
+    if to_server.write_all(late).await.is_ok() {
+        let pause = Duration::from_millis(5);
+        while let Ok(Ok(1..)) = tokio::time::timeout(pause, from_server.read(&mut answered)).await {
         }
     }
-    if chance.below(2) == 0 {
-        copy(&said, server).await;
-    }
-}
-
-/// Says again what was said, and hears what is answered at once.
-async fn copy(said: &[u8], server: SocketAddr) {
-    let Ok(mut again) = TcpStream::connect(server).await else { return };
-    if again.write_all(said).await.is_err() {
-        return;
-    }
-    let mut heard = vec![0; 65_536];
-    let pause = Duration::from_millis(5);
-    while let Ok(Ok(1..)) = tokio::time::timeout(pause, again.read(&mut heard)).await {}
 }

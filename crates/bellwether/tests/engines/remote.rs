@@ -55,6 +55,10 @@ impl Store for Remote {
     fn clock(&self) -> Option<VirtualClock> {
         self.file.clock()
     }
+
+    fn loses_answers(&self) -> bool {
+        self.has_proxy
+    }
 }
 
 mod direct {

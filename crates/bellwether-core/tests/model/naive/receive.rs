@@ -154,19 +154,15 @@ impl Naive {
         let end = self.now.boot.plus_ms(lock_ms.into());
         message.number += 1;
         let lock = Lock {
-            until: end,
+            // The hold decides how long.
+            until: if in_session { BootTime::NEVER } else { end },
             lock_ms,
             member: MemberSlot(member),
             incarnation: Incarnation(self.incarnation),
             deferred: message.state == State::Deferred,
         };
         message.state = State::Locked(lock);
-        let view = view(message);
-        if in_session {
-            // The hold decides how long, whatever the receiver was told.
-            message.state = State::Locked(Lock { until: BootTime::NEVER, ..lock });
-        }
-        view
+        view(message)
     }
 
     pub fn receive_deferred(

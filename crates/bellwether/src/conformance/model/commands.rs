@@ -204,8 +204,8 @@ impl World<'_> {
         let from = self.path();
         let sessions = from == QueuePath::main(QueueName::new("sessions").unwrap());
         let session = if sessions || self.one_in(10) { self.hold() } else { None };
-        let mode =
-            if self.one_in(6) { ReceiveMode::ReceiveAndDelete } else { ReceiveMode::PeekLock };
+        let deletes = self.one_in(6) && !self.fixture.loses_answers();
+        let mode = if deletes { ReceiveMode::ReceiveAndDelete } else { ReceiveMode::PeekLock };
         let max = 1 + self.chance.below(3) as u32;
         let lock_ms = self.one_in(5).then(|| 100 + self.chance.below(2_000) as u32);
         Command::Receive(Receive { from, session, max, mode, wait_ms: self.wait_ms(), lock_ms })

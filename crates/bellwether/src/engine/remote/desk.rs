@@ -10,8 +10,10 @@
 //!    request number: asked twice it is done once.
 //! 2. An ask that was withdrawn stays until it is answered: an answer that crosses the withdrawal
 //!    has handed out something that must go back.
-//! 3. A wait is as long as it was asked for, over however many connections.
-//! 4. What was never sent was not done. What was sent and can never be answered is unknown.
+//! 3. What would be done twice is not asked twice: whoever receives and deletes hears that nobody
+//!    knows what became of it.
+//! 4. A wait is as long as it was asked for, over however many connections.
+//! 5. What was never sent was not done. What was sent and can never be answered is unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use bellwether_core::codec::put_number;
+use bellwether_core::command::{Command, ReceiveMode, Request};
 use bellwether_core::error::Refusal;
 use bellwether_core::name::{MemberSlot, RequestNumber};
 use bellwether_core::time::BootTime;
@@ -170,8 +173,9 @@ impl Desk {
             .collect()
     }
 
-    /// The connection is gone: what was not answered is asked again on the next one.
-    pub(super) fn disconnected(&mut self) {
+    /// The connection is gone: what was not answered is asked again on the next one, as far as it
+    /// can be.
+    pub(super) fn disconnected(&mut self) -> Told {
         self.limits = None;
         (self.sent, self.sent_bytes) = (0, 0);
         self.to_withdraw.clear();
@@ -179,6 +183,10 @@ impl Desk {
             entry.sent = None;
             self.unsent.insert(*number);
         }
+        let once = self.asks.iter().filter(|(_, entry)| entry.was_sent && entry.is_only_once());
+        let once: Vec<u64> = once.map(|(number, _)| *number).collect();
+        let why = Error::Unknown("the connection broke before the answer came".into());
+        once.into_iter().filter_map(|number| self.fail(number, &why)).collect()
     }
 
     /// So much time has passed without a connection: those who waited too long are told.
@@ -285,6 +293,18 @@ impl Desk {
 }
 
 impl Entry {
+    /// Whether asking again would do it again.
+    fn is_only_once(&self) -> bool {
+        let Request { member, command, .. } = &self.ask.call().request;
+        match command {
+            Command::Receive(receive) => receive.mode == ReceiveMode::ReceiveAndDelete,
+            Command::ReceiveDeferred { mode, .. } => *mode == ReceiveMode::ReceiveAndDelete,
+            Command::Join { .. } => false,
+            // Nobody's requests have no numbers.
+            _ => member.0 == 0 && !command.writes_nothing(),
+        }
+    }
+
     /// Puts the call into bytes, as it is to be asked now.
     fn put(
         &self,

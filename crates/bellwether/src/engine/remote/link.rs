@@ -41,6 +41,8 @@ const PARTS_BYTES_MAX: usize = 1 << 30;
 /// Why a connection is of no use.
 #[derive(Debug)]
 enum Broken {
+    /// There is nobody.
+    Absent(String),
     /// Another one may be.
     For(String),
     /// None will ever be.
@@ -68,18 +70,35 @@ pub(super) struct Connected {
 }
 
 impl Connected {
-    /// Connects once.
+    /// Connects for the first time: at once or not at all if nobody is there, but a bad network is
+    /// put up with for a while.
     pub(super) async fn new(core: &Core) -> Result<Self, Error> {
-        connect(core).await.map_err(|broken| match broken {
-            Broken::For(why) => core.unreachable(why),
-            Broken::Good(error) => error,
-        })
+        let since = Instant::now();
+        let mut pause = Duration::ZERO;
+        loop {
+            match connect(core).await {
+                Ok(connected) => return Ok(connected),
+                Err(Broken::For(_)) if since.elapsed() < core.options.patience => {}
+                Err(Broken::Absent(why) | Broken::For(why)) => return Err(core.unreachable(why)),
+                Err(Broken::Good(error)) => return Err(error),
+            }
+            pause = longer(pause);
+            tokio::time::sleep(pause).await;
+        }
     }
+}
+
+/// The next pause between two tries. Not the same for all: a server that comes back is not to be
+/// run over.
+fn longer(pause: Duration) -> Duration {
+    let half_ms = (pause.as_millis() as u64).clamp(PAUSE_MIN_MS / 2, PAUSE_MAX_MS / 2);
+    Duration::from_millis(half_ms + crate::chance::random_u64() % (half_ms + 1))
 }
 
 async fn connect(core: &Core) -> Result<Connected, Broken> {
     tokio::time::timeout(CONNECTING, async {
-        let stream = core.options.address.connect().await.map_err(Broken::by)?;
+        let stream = core.options.address.connect().await;
+        let stream = stream.map_err(|e| Broken::Absent(e.to_string()))?;
         let mut pipe = Pipe::new(stream);
         let hello = Hello {
             versions: (VERSION_MIN, VERSION),
@@ -175,7 +194,8 @@ pub(super) async fn run(core: Arc<Core>, first: Connected) {
     let mut connected = Some(first);
     while let Some(connection) = connected.take() {
         let broken = Link::new(&core, connection).run().await;
-        core.desk().disconnected();
+        let told = core.desk().disconnected();
+        core.tell(told);
         connected = match broken {
             None => None,
             Some(Broken::Good(error)) => {
@@ -183,7 +203,7 @@ pub(super) async fn run(core: Arc<Core>, first: Connected) {
                 core.tell(told);
                 None
             }
-            Some(Broken::For(_)) => reconnect(&core).await,
+            Some(Broken::Absent(_) | Broken::For(_)) => reconnect(&core).await,
         };
     }
     let told = core.desk().close(&Error::Closed);
@@ -209,14 +229,12 @@ async fn reconnect(core: &Core) -> Option<Connected> {
                 core.tell(told);
                 return None;
             }
-            Broken::For(why) => {
+            Broken::Absent(why) | Broken::For(why) => {
                 core.desk().waited(since.elapsed(), core.options.patience, &core.unreachable(why))
             }
         };
         core.tell(told);
-        // Not all at once: a server that comes back is not to be run over.
-        let half_ms = (pause.as_millis() as u64).clamp(PAUSE_MIN_MS / 2, PAUSE_MAX_MS / 2);
-        pause = Duration::from_millis(half_ms + crate::chance::random_u64() % (half_ms + 1));
+        pause = longer(pause);
     }
 }
 

@@ -10,15 +10,17 @@
 //! 3. When it ends, waits are withdrawn. What was handed out under a number stays, for whoever asks
 //!    again; everything else that was not heard goes back.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bellwether_core::codec::Reader;
 use bellwether_core::command::Command;
-use bellwether_core::name::Ticket;
+use bellwether_core::name::{MemberSlot, Ticket};
+use bellwether_core::outcome::Outcome;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
@@ -26,7 +28,6 @@ use tokio_util::sync::CancellationToken;
 use super::{Acceptor, Ended, Limits, goodbye};
 use crate::engine::ask::Ask;
 use crate::engine::content::Unread;
-use crate::engine::local::Local;
 use crate::engine::local::shared::{Entered, Shared};
 use crate::engine::outbox::{Outbox, Posted};
 use crate::wire::call::{get_call, put_answer, put_withdrawn};
@@ -42,9 +43,13 @@ const HELLO: Duration = Duration::from_secs(10);
 /// See the module.
 pub(super) struct Connection<'a, S> {
     pipe: Pipe<S>,
+    acceptor: &'a Acceptor,
     shared: &'a Shared,
     limits: &'a Limits,
-    name: &'a str,
+    /// Those who joined on this connection.
+    members: BTreeSet<MemberSlot>,
+    /// One of them has joined on another one since.
+    is_over: Arc<AtomicBool>,
     outbox: Arc<Outbox>,
     parts: Parts,
     /// Asks without an answer, by the client's numbers.
@@ -80,12 +85,15 @@ enum Step {
 }
 
 impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
-    pub(super) fn new(local: &'a Local, limits: &'a Limits, name: &'a str, stream: S) -> Self {
+    pub(super) fn new(acceptor: &'a Acceptor, stream: S) -> Self {
+        let limits = &acceptor.limits;
         Self {
             pipe: Pipe::new(stream),
-            shared: local.shared(),
+            acceptor,
+            shared: acceptor.local.shared(),
             limits,
-            name,
+            members: BTreeSet::new(),
+            is_over: Arc::default(),
             outbox: Arc::default(),
             parts: Parts::new(limits.bytes_max as usize),
             asked: HashMap::new(),
@@ -226,7 +234,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             );
             return Err(goodbye(Why::Version, text));
         };
-        let mut welcome = Acceptor::welcome(self.limits, self.name);
+        let mut welcome = self.acceptor.welcome();
         welcome.version = version;
         self.pipe.put(Kind::Welcome, |out| welcome.put(out));
         self.step = Step::Open;
@@ -235,6 +243,9 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
     }
 
     fn ask(&mut self, number: u64, whole: &[u8]) -> Result<bool, Goodbye> {
+        if self.is_over.load(Ordering::Acquire) {
+            return Err(goodbye(Why::Done, "the member speaks on another connection by now"));
+        }
         let call = get_call(whole).map_err(|e| goodbye(Why::Protocol, e.to_string()))?;
         if matches!(call.request.command, Command::Tick) {
             return Err(goodbye(Why::Protocol, "time is the server's own affair"));
@@ -290,6 +301,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             self.scratch.clear();
             match answer {
                 Some(answer) if !ask.is_left() => {
+                    if let Ok(Unread { outcome: Outcome::Joined(member), .. }) = &answer {
+                        self.acceptor.speakers.joined(*member, &self.is_over);
+                        self.members.insert(*member);
+                    }
                     let now = self.shared.now();
                     put_answer(&answer.map(Unread::read), now, &mut self.scratch);
                 }
@@ -331,6 +346,9 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
 
 impl<S> Drop for Connection<'_, S> {
     fn drop(&mut self) {
+        for member in &self.members {
+            self.acceptor.speakers.left(*member, &self.is_over);
+        }
         let unheard = self.outbox.close();
         for (ask, answer) in self.posted.drain(..).chain(unheard) {
             self.asked.remove(&ask.number());
