@@ -9,9 +9,12 @@ use axum::extract::{Request, State};
 use axum::http::header;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
 use super::problem::{Kind, Problem};
+
+/// How long a body that is refused is thrown away, at most.
+const THROW_AWAY_MAX: Duration = Duration::from_secs(1);
 
 /// The limits of a body.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +41,9 @@ impl From<BodyFault> for Box<Problem> {
     }
 }
 
-/// Refuses a body that says it is too long before a byte of it is read. One that does not say so is
-/// cut off where it is too long, and one that comes too slowly when its time is over.
+/// Refuses a body that is too long, whether it says so or not, and one that comes too slowly. Of one
+/// that is too long about as much again is thrown away, for a moment: a client that is still sending
+/// when we close may never read the answer.
 pub(crate) async fn check(
     State(limits): State<BodyLimits>,
     request: Request,
@@ -48,18 +52,24 @@ pub(crate) async fn check(
     let told = request.headers().get(header::CONTENT_LENGTH);
     let told = told.and_then(|bytes| bytes.to_str().ok()?.parse::<u64>().ok());
     if told.is_some_and(|bytes| bytes > limits.bytes_max) {
+        // Who asks before it sends is not sending.
+        if !request.headers().contains_key(header::EXPECT) {
+            let mut held = limits.hold(request.into_body());
+            held.refuse();
+            let _ = axum::body::to_bytes(Body::new(held), usize::MAX).await;
+        }
         let problem: Box<Problem> = BodyFault::TooLong(limits.bytes_max).into();
         return problem.into_response();
     }
     let is_empty = request.body().is_end_stream();
-    let request = if is_empty { request } else { request.map(|body| limits.hold(body)) };
-    next.run(request).await
+    let hold = |body| Body::new(limits.hold(body));
+    next.run(if is_empty { request } else { request.map(hold) }).await
 }
 
 impl BodyLimits {
-    fn hold(self, body: Body) -> Body {
+    fn hold(self, body: Body) -> Held {
         let over = Box::pin(tokio::time::sleep(self.time_max));
-        Body::new(Held { body, left: self.bytes_max, limits: self, over })
+        Held { body, left: self.bytes_max, limits: self, over, is_too_long: false }
     }
 }
 
@@ -69,6 +79,20 @@ struct Held {
     left: u64,
     limits: BodyLimits,
     over: Pin<Box<Sleep>>,
+    /// Everything is thrown away from here on.
+    is_too_long: bool,
+}
+
+impl Held {
+    fn refuse(&mut self) {
+        self.is_too_long = true;
+        self.left = self.limits.bytes_max;
+        self.over.as_mut().reset(Instant::now() + THROW_AWAY_MAX);
+    }
+
+    fn too_long<T>(&self) -> Poll<Option<Result<T, axum::BoxError>>> {
+        Poll::Ready(Some(Err(BodyFault::TooLong(self.limits.bytes_max).into())))
+    }
 }
 
 impl HttpBody for Held {
@@ -79,21 +103,27 @@ impl HttpBody for Held {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, Self::Error>>> {
-        let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
-            std::task::ready!(self.over.as_mut().poll(cx));
-            return Poll::Ready(Some(Err(BodyFault::Late.into())));
-        };
-        let bytes = match &frame {
-            Some(Ok(frame)) => frame.data_ref().map_or(0, |data| data.len() as u64),
-            _ => 0,
-        };
-        match self.left.checked_sub(bytes) {
-            Some(left) => self.left = left,
-            None => {
-                return Poll::Ready(Some(Err(BodyFault::TooLong(self.limits.bytes_max).into())));
+        loop {
+            let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
+                std::task::ready!(self.over.as_mut().poll(cx));
+                let late = Poll::Ready(Some(Err(BodyFault::Late.into())));
+                return if self.is_too_long { self.too_long() } else { late };
+            };
+            let frame = match frame {
+                Some(Ok(frame)) => frame,
+                _ if self.is_too_long => return self.too_long(),
+                end => return Poll::Ready(end.map(|end| end.map_err(Into::into))),
+            };
+            let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
+            match self.left.checked_sub(bytes) {
+                Some(left) => self.left = left,
+                None if self.is_too_long => return self.too_long(),
+                None => self.refuse(),
+            }
+            if !self.is_too_long {
+                return Poll::Ready(Some(Ok(frame)));
             }
         }
-        Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
     }
 
     fn is_end_stream(&self) -> bool {

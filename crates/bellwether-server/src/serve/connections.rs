@@ -16,7 +16,12 @@ pub(crate) struct Connections {
     pub(crate) http: Places,
     pub(crate) wire: Places,
     pub(crate) refusals: Arc<Refusals>,
+    /// Places for those who are sent away.
+    leaving: Arc<Semaphore>,
 }
+
+/// So many are listened to while they are sent away.
+const LEAVING_MAX: usize = 64;
 
 /// The places of one kind of connection.
 #[derive(Debug)]
@@ -73,7 +78,13 @@ impl Connections {
             http: places("http_connections_max", config.http_connections_max.get(), http),
             wire: places("wire_connections_max", config.wire_connections_max.get(), wire),
             refusals: Arc::default(),
+            leaving: Arc::new(Semaphore::new(LEAVING_MAX)),
         })
+    }
+
+    /// A place for one who is sent away, if there is one.
+    pub(super) fn send_away(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.leaving).try_acquire_owned().ok()
     }
 
     /// Whether all have ended within `time`.

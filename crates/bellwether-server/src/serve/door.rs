@@ -4,13 +4,19 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::Failure;
 
 /// When no connection can be taken for want of files, how long until the next try.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// How long somebody is listened to who was sent away.
+const LISTEN_MAX: Duration = Duration::from_millis(500);
 
 /// A TCP socket that listens.
 #[derive(Debug)]
@@ -82,6 +88,26 @@ pub(super) async fn accept<L: Listen>(
             }
         }
     }
+}
+
+/// Says `words` and closes, but listens for a moment longer: whoever is still sending when we close
+/// may never read them. Who is not waited for (`place` is `None`) is only told.
+pub(super) fn send_away<S>(mut stream: S, words: &[u8], place: Option<OwnedSemaphorePermit>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    // What does not fit into an empty socket is not worth waiting for.
+    let _ = stream.write(words).now_or_never();
+    let Some(place) = place else { return };
+    tokio::spawn(async move {
+        let listen = async {
+            let _ = stream.shutdown().await;
+            let mut thrown_away = [0; 1024];
+            while let Ok(1..) = stream.read(&mut thrown_away).await {}
+        };
+        let _ = tokio::time::timeout(LISTEN_MAX, listen).await;
+        drop(place);
+    });
 }
 
 fn is_of_one_connection(e: &io::Error) -> bool {

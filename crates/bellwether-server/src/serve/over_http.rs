@@ -13,11 +13,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tower::ServiceExt as _;
 
+use super::door::send_away;
 use super::site::Site;
 
 /// Room for a head and for what a body brings at once.
 const BUFFER_BYTES_MIN: usize = 64 << 10;
-/// To one connection too many. It is not read: whoever sends a lot does not get to.
+/// To one connection too many.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
     content-type: application/problem+json\r\ncontent-length: 199\r\n\r\n\
     {\"type\":\"/v1/problems/too-many-connections\",\
@@ -28,9 +29,7 @@ const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconn
 /// Carries the requests of one connection, in a task of its own.
 pub(super) fn admit(stream: TcpStream, site: &Arc<Site>) {
     let Some(place) = site.connections.http.enter() else {
-        // What does not fit into an empty socket is not worth waiting for.
-        let _ = stream.try_write(FULL);
-        return;
+        return send_away(stream, FULL, site.connections.send_away());
     };
     let site = Arc::clone(site);
     tokio::spawn(async move {

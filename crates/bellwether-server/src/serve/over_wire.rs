@@ -5,20 +5,18 @@ use std::sync::Arc;
 use bellwether::wire::accept::Ended;
 use bellwether::wire::frame::put_frame;
 use bellwether::wire::{Goodbye, Kind, MAGIC, Why};
-use futures_util::FutureExt as _;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::door::send_away;
 use super::site::Site;
 
 /// Serves one connection, in a task of its own. One too many is told so and closed.
-pub(super) fn admit<S>(mut stream: S, site: &Arc<Site>)
+pub(super) fn admit<S>(stream: S, site: &Arc<Site>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let Some(place) = site.connections.wire.enter() else {
-        // What does not fit into an empty socket is not worth waiting for.
-        let _ = stream.write(&full()).now_or_never();
-        return;
+        return send_away(stream, &full(), site.connections.send_away());
     };
     let Some((acceptor, stop)) = site.acceptor() else { return };
     tokio::spawn(async move {
@@ -31,7 +29,7 @@ where
     });
 }
 
-/// To one connection too many. It is not read: whoever sends a lot does not get to.
+/// To one connection too many.
 fn full() -> Vec<u8> {
     let text = "the server has reached wire_connections_max; try again".into();
     let mut bytes = MAGIC.to_vec();
