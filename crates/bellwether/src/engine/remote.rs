@@ -6,8 +6,8 @@
 //!      └── answers ────────┘
 //! ```
 //!
-//! Callers who ask at the same time travel in the same packet. [`desk`] keeps what is not answered,
-//! [`link`] does the I/O.
+//! Callers who ask at the same time travel in the same packet. `desk` keeps what is not answered,
+//! `link` does the I/O.
 
 mod address;
 mod desk;
