@@ -301,7 +301,17 @@ pub enum Command {
 }
 
 impl Command {
-    /// How long it waits for what it asks for, if it is of a kind that may wait.
+    /// How long it waits for what it asks for.
+    pub fn wait_ms(&self) -> u64 {
+        match self {
+            Self::Receive(receive) => receive.wait_ms,
+            Self::Acquire(acquire) => acquire.wait_ms,
+            Self::AcceptSession { wait_ms, .. } | Self::WatchLease { wait_ms, .. } => *wait_ms,
+            _ => 0,
+        }
+    }
+
+    /// The same, to be changed, if it is of a kind that may wait.
     pub fn wait_ms_mut(&mut self) -> Option<&mut u64> {
         match self {
             Self::Receive(receive) => Some(&mut receive.wait_ms),

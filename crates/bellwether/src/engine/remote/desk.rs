@@ -275,8 +275,10 @@ impl Desk {
         let Some(answer) = answer else {
             if entry.withdrawn.is_some() {
                 self.asks.remove(&number);
+            } else {
+                // Nothing was done. It is asked again on the next connection.
+                entry.was_sent = false;
             }
-            // Else it is asked again on the next connection.
             return None;
         };
         let entry = self.asks.remove(&number)?;
@@ -323,12 +325,13 @@ impl Entry {
             (request.member, OTHERS_FROM + number, 0)
         };
         let (number, below) = (RequestNumber(number), RequestNumber(below));
-        if self.was_sent {
+        let waited_ms = self.entered_at.ms_until(now);
+        if waited_ms > 0 && request.command.wait_ms() > 0 {
             let mut rest = self.ask.call().clone();
             if let Some(wait_ms) = rest.request.command.wait_ms_mut() {
-                *wait_ms = wait_ms.saturating_sub(self.entered_at.ms_until(now));
-                return put_call_as(&rest, member, number, below, out);
+                *wait_ms = wait_ms.saturating_sub(waited_ms);
             }
+            return put_call_as(&rest, member, number, below, out);
         }
         put_call_as(self.ask.call(), member, number, below, out);
     }
@@ -340,5 +343,140 @@ fn put_withdraw(number: u64, gives_back: Option<bool>, out: &mut Vec<u8>) {
             put_number(number, out);
             out.push(gives_back.into());
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::call;
+    use bellwether_core::command::Receive;
+    use bellwether_core::few::Few;
+    use bellwether_core::message::NewMessage;
+    use bellwether_core::name::{QueueName, QueuePath};
+
+    const NOW: BootTime = BootTime(1_000);
+    const OWN: MemberSlot = MemberSlot(3);
+
+    fn desk() -> Desk {
+        let mut desk = Desk::new();
+        let (name, silence_ms_max) = (String::new(), 1_000);
+        let welcome = Welcome { version: 1, name, asks_max: 2, bytes_max: 1 << 20, silence_ms_max };
+        assert!(desk.connected(OWN, &welcome).is_empty());
+        desk
+    }
+
+    fn send() -> Command {
+        let queue = QueueName::new("orders").unwrap();
+        Command::Send { queue, messages: Few::One(NewMessage::default()) }
+    }
+
+    fn wait(wait_ms: u64) -> Command {
+        let from = QueuePath::main(QueueName::new("orders").unwrap());
+        let (session, max, mode, lock_ms) = (None, 1, ReceiveMode::PeekLock, None);
+        Command::Receive(Receive { from, session, max, mode, wait_ms, lock_ms })
+    }
+
+    fn enter(desk: &mut Desk, command: Command) -> u64 {
+        desk.enter(NOW, &Ask::new(call(OWN, command), false)).unwrap().0
+    }
+
+    /// What is sent now: numbers and requests.
+    fn sent(desk: &mut Desk, now: BootTime) -> Vec<(u64, Request)> {
+        let mut out = Vec::new();
+        desk.put(now, &mut out, usize::MAX, Waker::noop());
+        let mut out = bytes::BytesMut::from(&out[..]);
+        let frames = std::iter::from_fn(|| crate::wire::frame::take_frame(&mut out).unwrap());
+        let mut parts = crate::wire::parts::Parts::new(1 << 20);
+        frames
+            .filter(|frame| frame.kind == Kind::Ask)
+            .map(|frame| {
+                let (number, whole) = parts.take(frame).unwrap().unwrap();
+                (number, crate::wire::call::get_call(&whole).unwrap().request)
+            })
+            .collect()
+    }
+
+    fn numbers(sent: &[(u64, Request)]) -> Vec<u64> {
+        sent.iter().map(|(number, _)| *number).collect()
+    }
+
+    #[test]
+    fn the_server_is_asked_no_more_than_it_allows() {
+        let mut desk = desk();
+        let all: Vec<u64> = (0..3).map(|_| enter(&mut desk, send())).collect();
+        assert_eq!(numbers(&sent(&mut desk, NOW)), all[..2]);
+        assert!(sent(&mut desk, NOW).is_empty());
+        assert!(desk.answered(all[0], Some(Err(Error::Closed))).is_some());
+        let last = sent(&mut desk, NOW);
+        assert_eq!(numbers(&last), all[2..]);
+        assert_eq!(last[0].1.answered_below, RequestNumber(all[1]), "the first was heard");
+    }
+
+    #[test]
+    fn what_was_not_answered_is_asked_again_under_its_number_for_the_rest_of_its_wait() {
+        let mut desk = desk();
+        let (first, second) = (enter(&mut desk, send()), enter(&mut desk, wait(500)));
+        let before = sent(&mut desk, NOW);
+        assert!(desk.disconnected().is_empty());
+        assert!(sent(&mut desk, NOW).is_empty(), "there is no connection");
+        let welcome = Welcome {
+            version: 1,
+            name: String::new(),
+            asks_max: 9,
+            bytes_max: 1 << 20,
+            silence_ms_max: 1_000,
+        };
+        assert!(desk.connected(OWN, &welcome).is_empty());
+        let again = sent(&mut desk, NOW.plus_ms(200));
+        assert_eq!(numbers(&again), [first, second]);
+        assert_eq!(again[0], before[0]);
+        assert_eq!(again[1].1.number, before[1].1.number);
+        assert_eq!((before[1].1.command.wait_ms(), again[1].1.command.wait_ms()), (500, 300));
+    }
+
+    #[test]
+    fn who_waits_too_long_for_a_connection_hears_whether_it_may_have_been_done() {
+        let mut desk = desk();
+        let asked = enter(&mut desk, send());
+        assert_eq!(numbers(&sent(&mut desk, NOW)), [asked]);
+        assert!(desk.disconnected().is_empty());
+        let late = enter(&mut desk, send());
+        let gone = Error::Unreachable { address: String::new(), why: String::new() };
+        let patience = Duration::from_secs(1);
+        assert!(desk.waited(patience / 2, patience, &gone).is_empty());
+        let answers: Vec<Answer> =
+            desk.waited(patience, patience, &gone).into_iter().map(|(_, answer)| answer).collect();
+        assert!(matches!(answers[0], Err(Error::Unknown(_))), "{answers:?} of {asked}");
+        assert!(matches!(answers[1], Err(Error::Unreachable { .. })), "{answers:?} of {late}");
+    }
+
+    #[test]
+    fn another_member_does_not_answer_for_the_one_that_is_gone() {
+        let mut desk = desk();
+        enter(&mut desk, send());
+        sent(&mut desk, NOW);
+        desk.disconnected();
+        let unsent = enter(&mut desk, send());
+        let (name, asks_max, bytes_max, silence_ms_max) = (String::new(), 9, 1 << 20, 1_000);
+        let welcome = Welcome { version: 1, name, asks_max, bytes_max, silence_ms_max };
+        let told = desk.connected(MemberSlot(4), &welcome);
+        assert!(matches!(told[..], [(_, Err(Error::Unknown(_)))]), "{told:?}");
+        let rest = sent(&mut desk, NOW);
+        assert_eq!(numbers(&rest), [unsent]);
+        assert_eq!(rest[0].1.member, MemberSlot(4));
+    }
+
+    #[test]
+    fn a_withdrawn_ask_is_withdrawn_again_after_the_connection_broke() {
+        let mut desk = desk();
+        let never = enter(&mut desk, send());
+        assert!(desk.withdraw(never, true).is_none());
+        assert!(sent(&mut desk, NOW).is_empty(), "it was never asked");
+        let asked = enter(&mut desk, wait(500));
+        sent(&mut desk, NOW);
+        desk.withdraw(asked, true);
+        assert!(desk.answered(asked, None).is_none());
+        assert!(desk.asks.is_empty());
     }
 }
