@@ -28,7 +28,12 @@ pub(crate) fn describe(report: &mut Report, folder: &Path) {
 
 /// Resident memory of this process.
 pub(crate) fn resident_bytes() -> u64 {
-    let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    resident_bytes_of(std::process::id())
+}
+
+/// Resident memory of a process.
+pub(crate) fn resident_bytes_of(pid: u32) -> u64 {
+    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
     let pages: u64 = statm.split(' ').nth(1).and_then(|p| p.parse().ok()).unwrap_or(0);
     pages * rustix::param::page_size() as u64
 }

@@ -9,6 +9,7 @@ mod machine;
 mod raw;
 mod report;
 mod sqlite;
+mod wire;
 
 use std::path::PathBuf;
 
@@ -30,6 +31,8 @@ struct Arguments {
 enum Command {
     /// The embedded store: latency, throughput, depth, memory, start-up, disk.
     Local(local::Options),
+    /// The server over its wire: latency, throughput, idle connections; next to Redis.
+    Wire(wire::Options),
     /// A process that fills a store and works on it until it is killed (used by `local`).
     #[command(hide = true)]
     Load { folder: PathBuf, waiting: u64 },
@@ -55,6 +58,7 @@ fn main() {
         .expect("a runtime");
     match Arguments::parse().command {
         Command::Local(options) => runtime.block_on(local::run(options)),
+        Command::Wire(options) => runtime.block_on(wire::run(options)),
         Command::Load { folder, waiting } => runtime.block_on(child::load(&folder, waiting)),
         Command::Open { folder } => runtime.block_on(child::open(&folder)),
         Command::Count { engine, folder, waiting, cycles, callers } => {

@@ -93,9 +93,13 @@ STRUCTURES = {
     "Totals": "sent: u64, duplicates: u64, completed: u64, expired: u64, purged: u64, "
     "cancelled: u64, forwarded: u64, dead_lettered: u64",
     "MemberInfo": "id: bits128, slot: u32, metadata: text, joined_at: u64, leases: [(name, u64)]",
-    "LeaseInfo": "name: name, state: LeaseState, term: u64, id: bits128?, holder: bits128?, "
-    "metadata: text, ttl_ms: u64, remaining_ms: u64, granted_at: u64, version: u64, "
-    "step_down_asked: bool, waiting: [bits128]",
+    "LeaseInfo": "name: name, kind: LeaseKind, state: LeaseState, term: u64, id: bits128?, "
+    "holder: bits128?, metadata: text, ttl_ms: u64, remaining_ms: u64, granted_at: u64, "
+    "version: u64, step_down_asked: bool, waiting: [bits128]",
+    "SessionInfo": "id: name, messages: u64, hold: Holder?, waits_for: u64?, state: u64, "
+    "place: Place",
+    "Holder": "member: bits128?, remaining_ms: u64",
+    "Explanation": "part: Part, causes: [Cause]",
 }
 
 CHOICES = {
@@ -130,6 +134,8 @@ CHOICES = {
         ),
         28: ("ReleaseLease", "lease: name, id: bits128, successor: bits128?"),
         32: ("DescribeLease", "lease: name"),
+        36: ("DescribeSession", "queue: name, session: name"),
+        37: ("Explain", "queue: name, sequence: u64"),
     },
     "Outcome": {
         1: ("Done", ""),
@@ -152,6 +158,8 @@ CHOICES = {
         18: ("Breaking", "remaining_ms: u64"),
         19: ("Lease", "info: LeaseInfo?"),
         20: ("Leases", "infos: [LeaseInfo]"),
+        21: ("SessionInfo", "info: SessionInfo?"),
+        22: ("Explained", "explanation: Explanation"),
     },
     "Refusal": {
         1: ("QueueNotFound", "queue: name"),
@@ -197,6 +205,18 @@ CHOICES = {
         3: ("Delayed", "due: u64"),
         4: ("Locked", "lock_ms: u32, member: u32, incarnation: u32, deferred: bool"),
         5: ("Deferred", ""),
+    },
+    "Cause": {
+        1: ("DeadLetter", "reason: Reason"),
+        2: ("Expired", "at: u64"),
+        3: ("Scheduled", "due: u64"),
+        4: ("Delayed", "due: u64"),
+        5: ("Locked", "holder: Holder"),
+        6: ("Deferred", ""),
+        7: ("Paused", ""),
+        8: ("SessionHeld", "holder: Holder"),
+        9: ("SessionWaits", "sequence: u64"),
+        10: ("Behind", "messages: u64"),
     },
     "Value": {
         1: ("Null", ""),
@@ -270,7 +290,7 @@ def number(value):
 
 
 def check_name(name):
-    """What the server would not read it would end the connection over."""
+    """The server would refuse it too, but not say which name it was."""
     is_control = any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in name)
     if not 1 <= len(name.encode()) <= NAME_BYTES_MAX or is_control:
         raise ValueError(f"{name!r} cannot be a name: 1 to 260 bytes, no control characters")
@@ -595,6 +615,7 @@ class Connection:
     def __init__(self, address):
         self.socket = connect(address)
         self.read, self.parts, self.is_magic_read = bytearray(), {}, False
+        self.welcome = None
         hello = {"version_min": VERSION, "version_max": VERSION, "credential": ""}
         hello["name"] = f"bellwether_wire.py, pid {os.getpid()}"
         self.write(MAGIC + frame(HELLO, encoded("Hello", hello)))
@@ -635,7 +656,7 @@ class Connection:
                     kind, body = self.read[4], bytes(self.read[5 : 4 + length])
                     del self.read[: 4 + length]
                     if kind == GOODBYE:
-                        raise_goodbye(Reader(body).get("Goodbye"))
+                        raise_goodbye(Reader(body).get("Goodbye"), self.welcome is not None)
                     return kind, body
             try:
                 data = self.socket.recv(65_536)
@@ -667,10 +688,10 @@ def frame(kind, body):
     return struct.pack("<IB", 1 + len(body), kind) + body
 
 
-def raise_goodbye(goodbye):
+def raise_goodbye(goodbye, is_welcome):
     # Another version or credential does not come by itself; what was not understood is not
-    # understood the next time either.
-    lasting = goodbye["why"] in (3, 4, 5, 6)
+    # understood the next time either. Who was not even welcome came when there were too many.
+    lasting = goodbye["why"] in (3, 4, 5) or goodbye["why"] == 6 and is_welcome
     raise (SentAway if lasting else Broken)(f"goodbye {goodbye['why']}: {goodbye['text']}")
 
 
@@ -739,7 +760,7 @@ class Client:
                     raise Broken(f"cannot reach {self.address}: {error}") from error
                 time.sleep(pause * random.uniform(0.5, 1))
                 pause = min(2 * pause, 2)
-        # The server closes after half of it if it reads nothing.
+        # Said every third of it, one thing may be late without harm.
         self.connection.socket.settimeout(self.connection.welcome["silence_ms_max"] / 3000)
         for ask in sorted(self.asks):
             self.put(ask)

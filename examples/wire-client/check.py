@@ -11,6 +11,7 @@ import random
 import sys
 
 from bellwether_wire import (
+    PONG,
     Broken,
     Client,
     Connection,
@@ -20,8 +21,10 @@ from bellwether_wire import (
     digest,
     encode_overlay,
     encoded,
+    frame,
     message,
     number,
+    read_answer,
 )
 
 # Who hangs says where.
@@ -126,6 +129,17 @@ def a_session_is_held_and_keeps_its_state(client):
     state = {"index": 0, "bytes": 5}
     client.do("SetSessionState", [b"state"], queue="py-sessions", token=token, state=state)
     (delivery,) = client.receive("py-sessions", session=token)
+    # Why does nobody else get it? This client has it, by its session.
+    where = {"queue": "py-sessions", "sequence": delivery.sequence}
+    explanation = client.do("Explain", needs_number=False, **where)["explanation"]
+    ((cause, fields),) = explanation["causes"]
+    equal((explanation["part"], cause), ("Main", "Locked"))
+    equal(fields["holder"]["member"], client.id)
+    which = {"queue": "py-sessions", "session": "customer-4"}
+    asked = client.ask("DescribeSession", needs_number=False, **which)
+    (_, found), _, readings = client.wait(asked)
+    equal((found["info"]["messages"], readings), (1, [b"state"]))
+    equal(found["info"]["hold"]["member"], client.id)
     # It is locked for as long as the session is held.
     equal((delivery.message["session"], delivery.remaining_ms), ("customer-4", None))
     client.complete(delivery)
@@ -250,23 +264,32 @@ def who_is_gone_still_learns_what_was_done(address):
     other.close()
 
 
-def what_does_not_read_ends_the_connection(address):
+def what_does_not_read_is_refused(address):
     connection = Connection(address)
     # A queue without a name, as nobody.
     connection.put_ask(1, bytes([0, 0, 0, 5, 0, 0]))
+    ask, answer = connection.next_answer()
+    equal(ask, 1)
+    try:
+        read_answer(answer)
+    except Refused as refusal:
+        equal((refusal.name, refusal.fields["what"]), ("InvalidValue", "call"))
+    else:
+        raise AssertionError("it was done")
+    # The connection goes on. Nobody may look, and a name that is not there is an answer.
+    describe = {"member": 0, "number": 0, "answered_below": 0}
+    describe["command"] = ("DescribeQueue", {"queue": "py-nowhere"})
+    connection.put_ask(7, encoded("Request", describe) + number(0))
+    ask, answer = connection.next_answer()
+    equal((ask, answer[:2]), (7, bytes([2, 1])))
+    # A frame that no client sends ends it.
+    connection.write(frame(PONG, b""))
     try:
         connection.next_answer()
     except SentAway as away:
         assert "goodbye 5" in str(away), away
     else:
         raise AssertionError("it was answered")
-    # Nobody may look, and a name that is not there is an answer.
-    connection = Connection(address)
-    describe = {"member": 0, "number": 0, "answered_below": 0}
-    describe["command"] = ("DescribeQueue", {"queue": "py-nowhere"})
-    connection.put_ask(7, encoded("Request", describe) + number(0))
-    ask, answer = connection.next_answer()
-    equal((ask, answer[:2]), (7, bytes([2, 1])))
 
 
 def the_test_takes_part(client):
@@ -305,7 +328,7 @@ def main():
     a_member_speaks_where_it_joined_last(client)
     a_wait_outlives_its_connection(client, other)
     who_is_gone_still_learns_what_was_done(address)
-    what_does_not_read_ends_the_connection(address)
+    what_does_not_read_is_refused(address)
     if with_test:
         the_test_takes_part(client)
     client.close()

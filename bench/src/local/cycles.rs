@@ -57,7 +57,7 @@ pub(super) async fn against_sqlite(options: &Options, report: &mut Report) {
 }
 
 /// Sends, receives and completes one message after the other; how many.
-pub(super) async fn cycles(queue: Queue, body_bytes: usize, until: Instant) -> u64 {
+pub(crate) async fn cycles(queue: Queue, body_bytes: usize, until: Instant) -> u64 {
     let mut done = 0;
     while Instant::now() < until {
         cycle(&queue, body_bytes).await;
@@ -74,7 +74,7 @@ pub(crate) async fn cycle(queue: &Queue, body_bytes: usize) {
 }
 
 /// Runs `callers` tasks for a round, each of which says how much it did; how much a second.
-pub(super) async fn round<F: Future<Output = u64> + Send + 'static>(
+pub(crate) async fn round<F: Future<Output = u64> + Send + 'static>(
     callers: usize,
     caller: impl Fn(Instant) -> F,
 ) -> f64 {
@@ -98,7 +98,7 @@ pub(super) async fn send_batches(queue: Queue, body: Bytes, until: Instant) -> u
 }
 
 /// Takes batches through their whole life; how many messages.
-pub(super) async fn cycle_batches(bw: Bellwether, queue: Queue, body: Bytes, until: Instant) -> u64 {
+pub(crate) async fn cycle_batches(bw: Bellwether, queue: Queue, body: Bytes, until: Instant) -> u64 {
     let mut done = 0;
     while Instant::now() < until {
         done += cycle_batch(&bw, &queue, &body).await;

@@ -3,7 +3,7 @@
 //! Bytes travel beside the command, as a list of contents; the command only knows their lengths.
 
 use crate::few::Few;
-use crate::message::NewMessage;
+use crate::message::{NewMessage, Reason};
 use crate::name::{
     LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName, QueuePath, RequestNumber,
     SequenceNumber, SessionId, SessionToken, Term,
@@ -54,6 +54,13 @@ pub enum Command {
         before: Option<WallTime>,
         /// At most so many.
         max: u32,
+    },
+    /// Removes messages by number, but for those that somebody has locked or that are gone.
+    Remove {
+        /// Where.
+        from: QueuePath,
+        /// Which.
+        sequences: Vec<SequenceNumber>,
     },
     /// Settings and counters of one queue.
     DescribeQueue {
@@ -181,6 +188,27 @@ pub enum Command {
         after: Option<SessionId>,
         /// At most so many.
         max: u32,
+    },
+    /// Who holds a session, what is in it, and its state.
+    DescribeSession {
+        /// In which queue.
+        queue: QueueName,
+        /// Which.
+        session: SessionId,
+    },
+    /// Says why a message is not being delivered.
+    Explain {
+        /// In which queue, its dead letters included.
+        queue: QueueName,
+        /// Which message.
+        sequence: SequenceNumber,
+    },
+    /// Puts messages in as an export found them, with their times, counts and states; all or none.
+    Import {
+        /// Where to.
+        to: QueuePath,
+        /// What.
+        messages: Vec<Imported>,
     },
 
     /// A process takes part. Joining again under the same id is a heartbeat.
@@ -328,6 +356,55 @@ pub struct NewContent {
     pub index: u32,
     /// How long it is.
     pub bytes: u32,
+}
+
+/// A message that lived in another store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// Id text, properties and body, as they were sent.
+    pub content: NewContent,
+    /// What was changed on it since.
+    pub overlay: Option<NewContent>,
+    /// Hash of its message id, so that the next send of that id is known as a duplicate; zero if
+    /// it has none. An import itself never drops a duplicate.
+    pub id_hash: u128,
+    /// Its session.
+    pub session: Option<SessionId>,
+    /// When it entered its queue.
+    pub enqueued_at: WallTime,
+    /// When it expires; [`WallTime::NEVER`] if it does not.
+    pub expires_at: WallTime,
+    /// How it stood. A lock means nothing here: who exports a locked message exports it as ready.
+    pub state: Resting,
+    /// Deliveries that ended and count.
+    pub deliveries: u32,
+    /// Of these, given back by a handler.
+    pub failures: u16,
+    /// Of these, lost because the lock ran out.
+    pub crashes: u16,
+    /// Hand-outs that were given back unused and are not counted.
+    pub releases: u16,
+    /// Why it is a dead letter.
+    pub reason: Reason,
+}
+
+/// How a message can stand that nobody has locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resting {
+    /// Waits for a receiver.
+    Ready,
+    /// Not before `due`; then it gets a new number.
+    Scheduled {
+        /// When it becomes ready.
+        due: WallTime,
+    },
+    /// Given back; not before `due`.
+    Delayed {
+        /// When it becomes ready again.
+        due: WallTime,
+    },
+    /// Set aside; only given out by number.
+    Deferred,
 }
 
 /// How a delivery ends.

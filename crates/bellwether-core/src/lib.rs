@@ -55,5 +55,6 @@ mod queue;
 mod ready;
 mod session;
 pub mod settings;
+pub mod stats;
 pub mod table;
 pub mod time;

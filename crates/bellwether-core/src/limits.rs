@@ -16,6 +16,10 @@ pub const BATCH_MESSAGES_MAX: usize = 10_000;
 /// Messages handed out by one receive, for the same reason.
 pub const RECEIVE_MESSAGES_MAX: u32 = 10_000;
 
+/// Messages looked at to say how many stand before one: an answer of that kind is for people, and
+/// "ten thousand and more" is all they need.
+pub const EXPLAIN_MESSAGES_MAX: usize = 10_000;
+
 /// Shortest lock: below this the network decides who holds what.
 pub const LOCK_MS_MIN: u32 = 100;
 /// Longest lock (Storage queues allow seven days).

@@ -147,6 +147,16 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Every reason there is to be a dead letter.
+    pub const ALL: [Self; 6] = [
+        Self::Application,
+        Self::MaxDeliveryCountExceeded,
+        Self::TtlExpired,
+        Self::MaxTransferHopCountExceeded,
+        Self::ForwardTargetUnavailable,
+        Self::SessionIdIsNull,
+    ];
+
     /// The word receivers see, Azure's where Azure has one.
     pub fn as_str(self) -> Option<&'static str> {
         match self {

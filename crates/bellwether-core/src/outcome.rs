@@ -1,11 +1,12 @@
 //! What the ledger answers.
 
+use crate::command::LeaseKind;
 use crate::content::{ContentId, Place};
 use crate::error::Refusal;
-use crate::message::MessageView;
+use crate::message::{MessageView, Reason};
 use crate::name::{
-    LeaseId, LeaseName, MemberId, MemberSlot, QueueName, SequenceNumber, SessionId, SessionToken,
-    Term, Ticket,
+    LeaseId, LeaseName, MemberId, MemberSlot, Part, QueueName, SequenceNumber, SessionId,
+    SessionToken, Term, Ticket,
 };
 use crate::settings::QueueSettings;
 use crate::time::WallTime;
@@ -70,6 +71,10 @@ pub enum Outcome {
     SessionState(ContentId, Place),
     /// The sessions' names.
     Sessions(Vec<SessionId>),
+    /// The session; `None` if there is none of that name. Its state travels beside the outcome.
+    SessionInfo(Option<Box<SessionInfo>>),
+    /// Why a message is not being delivered.
+    Explained(Explanation),
     /// The member is known under this slot.
     Joined(MemberSlot),
     /// The heartbeat counted.
@@ -126,6 +131,84 @@ pub struct SessionHold {
     pub token: SessionToken,
     /// How long it holds.
     pub lock_ms: u32,
+}
+
+/// One session, as seen from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionInfo {
+    /// Its name.
+    pub id: SessionId,
+    /// Its messages in the queue and its dead letters, in whatever state.
+    pub messages: u64,
+    /// Who holds it, if somebody does.
+    pub hold: Option<Holder>,
+    /// Its first message that waits for a retry and holds back what stands behind it.
+    pub waits_for: Option<SequenceNumber>,
+    /// Its state; zero is none.
+    pub state: ContentId,
+    /// Where the state lies.
+    pub place: Place,
+}
+
+/// Who holds a message or a session, and for how long from now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The member; `None` if it has left and is forgotten.
+    pub member: Option<MemberId>,
+    /// How long the hold lasts without a renewal.
+    pub remaining_ms: u64,
+}
+
+/// Why a message is not being delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// In which half of the queue it is.
+    pub part: Part,
+    /// Everything that keeps it, the nearest first. Empty: it is the next to be handed out.
+    pub causes: Vec<Cause>,
+}
+
+/// One thing that keeps a message from being delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// It is a dead letter: only whoever receives dead letters gets it.
+    DeadLetter {
+        /// Why it became one.
+        reason: Reason,
+    },
+    /// It expired, and is about to be dropped or to become a dead letter.
+    Expired {
+        /// When.
+        at: WallTime,
+    },
+    /// It was sent to be delivered later.
+    Scheduled {
+        /// When it becomes ready.
+        due: WallTime,
+    },
+    /// A receiver gave it back to be delivered later.
+    Delayed {
+        /// When it becomes ready again.
+        due: WallTime,
+    },
+    /// A receiver has it.
+    Locked(Holder),
+    /// A receiver set it aside: it is only received by its number.
+    Deferred,
+    /// The queue is paused: its status forbids receiving.
+    Paused,
+    /// A receiver holds its session, and only that one receives from it.
+    SessionHeld(Holder),
+    /// An earlier message of its session waits for a retry.
+    SessionWaits {
+        /// Which.
+        sequence: SequenceNumber,
+    },
+    /// Ready messages are before it.
+    Behind {
+        /// How many, of the first [`crate::limits::EXPLAIN_MESSAGES_MAX`] in the queue.
+        messages: u64,
+    },
 }
 
 /// What a heartbeat brought to light.
@@ -213,6 +296,8 @@ pub struct MemberInfo {
 pub struct LeaseInfo {
     /// Its name.
     pub name: LeaseName,
+    /// Kept by a member's heartbeat or by itself, as it was last granted.
+    pub kind: LeaseKind,
     /// In which of the five states it is.
     pub state: LeaseState,
     /// The newest term.

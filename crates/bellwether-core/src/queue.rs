@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::command::ReceiveMode;
 use crate::error::Refusal;
 use crate::fixed::FixedMap;
-use crate::message::{Message, State};
+use crate::message::{Message, Standing, State};
 use crate::name::{
     At, MemberSlot, Part, QueueId, QueueName, RequestNumber, SequenceNumber, SessionId,
     SessionToken, Ticket,
@@ -14,6 +14,7 @@ use crate::outcome::{Counts, QueueInfo, Totals};
 use crate::ready::{LaneId, Ready};
 use crate::session::Sessions;
 use crate::settings::QueueSettings;
+use crate::stats::Activity;
 use crate::table::Table;
 use crate::time::{BootTime, Now, WallTime};
 
@@ -35,6 +36,7 @@ pub(crate) struct Queue {
     pub(crate) totals: Totals,
     /// `totals` counts up to this frame.
     pub(crate) totals_as_of: u64,
+    pub(crate) activity: Activity,
     /// Bytes of all contents, messages and dead letters and session states together.
     pub(crate) size_bytes: u64,
     /// Those who wait for a session, in order.
@@ -114,6 +116,7 @@ impl Queue {
             seen_armed: None,
             totals: Totals::default(),
             totals_as_of: 0,
+            activity: Activity::default(),
             size_bytes: 0,
             accepts: BTreeMap::new(),
             used_at,
@@ -180,6 +183,22 @@ impl Queue {
             State::Ready | State::Scheduled { .. } | State::Deferred => false,
         };
         matches!(state, State::Delayed { .. })
+    }
+
+    /// Counts what a new standing says has happened.
+    pub(crate) fn count_standing(&mut self, old: &Standing, new: &Standing) {
+        let activity = &mut self.activity;
+        match (&old.state, &new.state) {
+            (State::Locked(before), State::Locked(after)) if old.number == new.number => {
+                activity.locks_renewed += u64::from(before.until < after.until);
+            }
+            (_, State::Locked(_)) => activity.delivered += 1,
+            (State::Locked(_), _) if new.crashes > old.crashes => activity.locks_lost += 1,
+            (State::Locked(_), _) if new.failures > old.failures => activity.abandoned += 1,
+            (State::Locked(_), _) if new.releases > old.releases => activity.released += 1,
+            (State::Locked(_), State::Deferred) => activity.deferred += 1,
+            _ => {}
+        }
     }
 
     /// A message is ready, but not to be seen yet.

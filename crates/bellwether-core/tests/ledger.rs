@@ -6,8 +6,12 @@
 
 #[path = "ledger/deliveries.rs"]
 mod deliveries;
+#[path = "ledger/explaining.rs"]
+mod explaining;
 #[path = "ledger/forwarding.rs"]
 mod forwarding;
+#[path = "ledger/importing.rs"]
+mod importing;
 #[path = "ledger/leases.rs"]
 mod leases;
 #[path = "ledger/queues.rs"]
@@ -20,5 +24,7 @@ mod retries;
 mod sending;
 #[path = "ledger/sessions.rs"]
 mod sessions;
+#[path = "ledger/stats.rs"]
+mod stats;
 #[path = "ledger/store.rs"]
 mod store;

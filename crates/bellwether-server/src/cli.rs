@@ -1,24 +1,46 @@
-//! The command line: one file a command.
+//! The command line: one file a command, a folder for a family.
 
+mod ask;
+mod completions;
+mod dead_letter;
+mod doctor;
+mod election;
+mod export;
+mod failure;
+mod form;
+mod human;
+mod import;
 mod journal;
+mod lease;
+mod member;
+mod message;
+mod pages;
+mod peek;
+mod progress;
+mod queue;
+mod reach;
+mod receive;
+mod screen;
+mod send;
 mod serve;
+mod session;
+mod stats;
+mod stop;
+mod table;
+#[cfg(test)]
+mod tests;
+mod top;
 
-use std::io::{self, Write};
-use std::process::ExitCode;
+use std::io::Write;
 
-use bellwether::journal::JournalFault;
 use clap::{Parser, Subcommand};
 
-/// The command line was not understood.
-pub(crate) const USAGE: u8 = 64;
-/// What was asked for is not there yet.
-const UNAVAILABLE: u8 = 69;
-/// The store could not be looked at.
-const IO_FAULT: u8 = 74;
+pub(crate) use failure::{EXIT_CODES, Ended, Failure, USAGE};
+pub(crate) use reach::DEFAULT_SERVER;
 
 /// Leader election and competing consumers, together, on one durable log.
 #[derive(Debug, Parser)]
-#[command(name = "bellwether", version, max_term_width = 100)]
+#[command(name = "bellwether", version, max_term_width = 100, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -28,63 +50,54 @@ pub(crate) struct Cli {
 enum Command {
     Serve(serve::Serve),
     #[command(subcommand)]
+    Queue(queue::Queue),
+    Send(send::Send),
+    Receive(receive::Receive),
+    Peek(peek::Peek),
+    #[command(subcommand)]
+    Message(message::Message),
+    #[command(subcommand)]
+    DeadLetter(dead_letter::DeadLetter),
+    #[command(subcommand)]
+    Session(session::Session),
+    #[command(subcommand)]
+    Lease(lease::Lease),
+    #[command(subcommand)]
+    Election(election::Election),
+    #[command(subcommand)]
+    Member(member::Member),
+    Stats(stats::Stats),
+    Top(top::Top),
+    Export(export::Export),
+    Import(import::Import),
+    Doctor(doctor::Doctor),
+    #[command(subcommand)]
     Journal(journal::Journal),
-}
-
-/// Why a command did not do what was asked.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// It comes with a later version.
-    NotYet(&'static str),
-    /// There is no store in the folder.
-    NoStore(String),
-    /// The store could not be looked at.
-    Journal(JournalFault),
-    /// The answer could not be written.
-    Output(io::Error),
+    Completions(completions::Completions),
 }
 
 impl Cli {
     /// Runs the command; what it has to say goes to `out`.
-    pub(crate) fn run(&self, out: &mut dyn Write) -> Result<ExitCode, Failure> {
+    pub(crate) fn run(&self, out: &mut dyn Write) -> Ended {
         match &self.command {
-            Command::Serve(serve) => serve.run(),
+            Command::Serve(serve) => serve.run(out),
+            Command::Queue(queue) => queue.run(out),
+            Command::Send(send) => send.run(out),
+            Command::Receive(receive) => receive.run(out),
+            Command::Peek(peek) => peek.run(out),
+            Command::Message(message) => message.run(out),
+            Command::DeadLetter(dead_letter) => dead_letter.run(out),
+            Command::Session(session) => session.run(out),
+            Command::Lease(lease) => lease.run(out),
+            Command::Election(election) => election.run(out),
+            Command::Member(member) => member.run(out),
+            Command::Stats(stats) => stats.run(out),
+            Command::Top(top) => top.run(out),
+            Command::Export(export) => export.run(out),
+            Command::Import(import) => import.run(out),
+            Command::Doctor(doctor) => doctor.run(out),
             Command::Journal(journal) => journal.run(out),
+            Command::Completions(completions) => completions.run(out),
         }
-    }
-}
-
-impl Failure {
-    /// The exit code that stands for it.
-    pub(crate) fn code(&self) -> ExitCode {
-        ExitCode::from(match self {
-            Self::NotYet(_) => UNAVAILABLE,
-            Self::NoStore(_) | Self::Journal(_) | Self::Output(_) => IO_FAULT,
-        })
-    }
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NotYet(what) => f.write_str(what),
-            Self::NoStore(dir) => {
-                write!(f, "there is no store in {dir}; name the folder of a `file:` address")
-            }
-            Self::Journal(fault) => fault.fmt(f),
-            Self::Output(e) => write!(f, "cannot write the answer: {e}"),
-        }
-    }
-}
-
-impl From<JournalFault> for Failure {
-    fn from(fault: JournalFault) -> Self {
-        Self::Journal(fault)
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(e: io::Error) -> Self {
-        Self::Output(e)
     }
 }

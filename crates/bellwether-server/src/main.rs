@@ -1,6 +1,10 @@
 //! The program `bellwether`: parse, call one function, map its end to an exit code.
 
 mod cli;
+mod config;
+mod http;
+mod observe;
+mod serve;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;

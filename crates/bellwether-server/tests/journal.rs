@@ -1,4 +1,4 @@
-//! `bellwether journal` and `bellwether serve`, as an operator sees them.
+//! `bellwether journal`, as an operator sees it.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
 
@@ -248,7 +248,7 @@ fn a_store_in_use_is_left_alone_and_its_user_named() {
     let dir = Folder::new("in-use");
     let _journal = open(&dir.0);
     let output = bellwether(&["journal", "check"], &dir.0);
-    assert_eq!(output.status.code(), Some(74));
+    assert_eq!(output.status.code(), Some(75));
     let who = format!("pid {}", std::process::id());
     assert!(complained(&output).contains(&who), "{}", complained(&output));
 }
@@ -262,16 +262,6 @@ fn what_is_no_store_is_not_called_clean() {
     let output = bellwether(&["journal", "check"], &dir.0);
     assert_eq!(output.status.code(), Some(74), "an empty folder");
     assert!(complained(&output).contains("there is no store in"), "{}", complained(&output));
-}
-
-#[test]
-fn serve_says_what_is_coming_and_what_works_today() {
-    let output = Command::new(env!("CARGO_BIN_EXE_bellwether")).arg("serve").output().unwrap();
-    assert_eq!(output.status.code(), Some(69));
-    let complained = complained(&output);
-    for words in ["next version", "`file:`", "`memory:`", "`bellwether journal`"] {
-        assert!(complained.contains(words), "{complained}");
-    }
 }
 
 #[test]

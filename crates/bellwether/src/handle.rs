@@ -6,7 +6,7 @@ use bellwether_core::command::{Command, Request};
 use bellwether_core::few::Few;
 use bellwether_core::limits;
 use bellwether_core::name::{LeaseName, MemberId, MemberSlot, QueueName};
-use bellwether_core::outcome::{MemberInfo, Outcome, QueueInfo};
+use bellwether_core::outcome::{LeaseInfo, MemberInfo, Outcome, QueueInfo};
 use bellwether_core::settings::QueueSettings;
 use bytes::Bytes;
 
@@ -139,6 +139,16 @@ impl Bellwether {
         }
     }
 
+    /// All leases anybody ever asked for, by name: those of elections and those that stand by
+    /// themselves.
+    pub async fn leases(&self) -> Result<Vec<LeaseInfo>, Error> {
+        let command = Command::ListLeases { after: None, max: u32::MAX };
+        match self.inner.ask(command).await?.outcome {
+            Outcome::Leases(leases) => Ok(leases),
+            other => unreachable_outcome(&other),
+        }
+    }
+
     /// All members that are here.
     pub async fn members(&self) -> Result<Vec<MemberInfo>, Error> {
         match self.inner.ask(Command::ListMembers).await?.outcome {
@@ -150,6 +160,21 @@ impl Bellwether {
     /// Sends one request as it is and returns the answer as it is: for doors, tests and tools.
     pub async fn call(&self, request: Request, contents: Vec<Bytes>) -> Result<Reply, Error> {
         self.inner.engine.submit(Call { request, contents: contents.into() }).await
+    }
+
+    /// The same for what stands even if the caller leaves before the answer: a lease asked for
+    /// under an id that its holder may show already.
+    pub async fn call_for_good(
+        &self,
+        request: Request,
+        contents: Vec<Bytes>,
+    ) -> Result<Reply, Error> {
+        self.inner.engine.submit_for_good(Call { request, contents: contents.into() }).await
+    }
+
+    /// The clock this store lives by.
+    pub fn clock(&self) -> &Clock {
+        &self.inner.clock
     }
 
     /// The slot this member has in the ledger, for [`Bellwether::call`].

@@ -41,6 +41,8 @@
 //! | [`Pump`] | running a handler over a queue |
 //! | [`Election`], [`Leadership`], [`Lease`] | leading, and fencing what a leader writes |
 //! | [`VirtualClock`] | moving time in your own tests |
+//! | [`Stats`] | how a store is, for whoever measures it |
+//! | [`Exported`] | carrying messages with their past from store to store |
 //! | [`Error`], [`Refusal`] | what can go wrong, and who must act |
 //!
 //! A lease has a *term* and a message has a *delivery number*. Both only grow, and whoever shows
@@ -54,6 +56,7 @@ pub mod delivery;
 pub mod elector;
 pub mod engine;
 pub mod error;
+pub mod export;
 mod handle;
 pub mod journal;
 pub mod lease;
@@ -63,18 +66,20 @@ mod presence;
 pub mod pump;
 pub mod queue;
 pub mod session;
+pub mod stats;
 pub mod wire;
 
 pub use bellwether_core as core;
 pub use bellwether_core::error::{LeaseRefusal, Refusal};
 pub use bellwether_core::name::{LeaseId, LeaseName, MemberId, SequenceNumber, Term};
 pub use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, Status};
-pub use clock::{Clock, VirtualClock};
+pub use clock::{Clock, Stopwatch, VirtualClock};
 pub use delivery::{Delivery, Received};
 pub use elector::{
     Deposed, Election, Elector, Fence, Leader, Leadership, LeadershipGuard, LossReason, View,
 };
 pub use error::Error;
+pub use export::Exported;
 pub use handle::Bellwether;
 pub use lease::{Grant, Lease, Ttl};
 pub use message::Message;
@@ -82,6 +87,7 @@ pub use open::Open;
 pub use pump::{Pump, PumpHandle, Verdict, Work};
 pub use queue::Queue;
 pub use session::Session;
+pub use stats::{Health, Stats};
 
 /// The programs in the README are compiled with the tests.
 #[cfg(doctest)]

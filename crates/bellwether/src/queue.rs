@@ -8,7 +8,7 @@ use bellwether_core::few::Few;
 use bellwether_core::limits;
 use bellwether_core::message::NewMessage;
 use bellwether_core::name::{Part, QueueName, QueuePath, SequenceNumber, SessionId, SessionToken};
-use bellwether_core::outcome::{Outcome, QueueInfo, Sequences};
+use bellwether_core::outcome::{Explanation, Outcome, QueueInfo, Sequences, SessionInfo};
 use bellwether_core::settings::SettingsPatch;
 use bellwether_core::time::WallTime;
 use bytes::Bytes;
@@ -20,11 +20,11 @@ use crate::error::Error;
 use crate::handle::{Inner, unreachable_outcome};
 use crate::message::{self, Message};
 use crate::pump::Pump;
-use crate::session::AcceptSession;
+use crate::session::{self, AcceptSession};
 
 /// Whoever can send to a queue can repeat an id, so the hash needs no secret; it must only be the
 /// same in every life of a store.
-const ID_HASH_KEY: (u64, u64) = (0x6265_6c6c_7765_7468, 0x6572_2d69_642d_3031);
+pub(crate) const ID_HASH_KEY: (u64, u64) = (0x6265_6c6c_7765_7468, 0x6572_2d69_642d_3031);
 
 /// A handle to one queue, or to its dead letters. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -120,7 +120,11 @@ impl Queue {
         Ok(self.deliveries(reply))
     }
 
-    pub(crate) fn deliveries(&self, reply: Reply) -> Vec<Delivery> {
+    /// The deliveries in the answer to a receive that was asked by [`Bellwether::call`]; one that
+    /// cannot be read is tried again later, or set aside, and is not among them.
+    ///
+    /// [`Bellwether::call`]: crate::Bellwether::call
+    pub fn deliveries(&self, reply: Reply) -> Vec<Delivery> {
         messages(reply).filter_map(|received| Delivery::new(self.clone(), received)).collect()
     }
 
@@ -130,6 +134,28 @@ impl Queue {
         let command = Command::Peek { from: self.path.clone(), sequence: from, max, session: None };
         let reply = self.inner.ask(command).await?;
         Ok(messages(reply).collect())
+    }
+
+    /// Looks at one session's messages, as [`Queue::peek`].
+    pub async fn peek_session(
+        &self,
+        session: &str,
+        from: SequenceNumber,
+        max: u32,
+    ) -> Result<Vec<Received>, Error> {
+        let session = Some(SessionId::new(session)?);
+        let command = Command::Peek { from: self.path.clone(), sequence: from, max, session };
+        let reply = self.inner.ask(command).await?;
+        Ok(messages(reply).collect())
+    }
+
+    /// Why a message of this queue or of its dead letters is not being delivered.
+    pub async fn explain(&self, sequence: SequenceNumber) -> Result<Explanation, Error> {
+        let command = Command::Explain { queue: self.name().clone(), sequence };
+        match self.inner.ask(command).await?.outcome {
+            Outcome::Explained(explanation) => Ok(explanation),
+            other => unreachable_outcome(&other),
+        }
     }
 
     /// Sends dead letters again: back to this queue, or to another. Returns how many.
@@ -169,6 +195,16 @@ impl Queue {
         }
     }
 
+    /// Removes messages by number, but for those that somebody has locked or that are gone;
+    /// returns how many.
+    pub async fn remove(
+        &self,
+        sequences: impl IntoIterator<Item = SequenceNumber>,
+    ) -> Result<u64, Error> {
+        let sequences = sequences.into_iter().collect();
+        self.count(Command::Remove { from: self.path.clone(), sequences }).await
+    }
+
     /// Settings and counters.
     pub async fn info(&self) -> Result<QueueInfo, Error> {
         let command = Command::DescribeQueue { queue: self.name().clone() };
@@ -206,6 +242,20 @@ impl Queue {
             Outcome::Sessions(sessions) => Ok(sessions),
             other => unreachable_outcome(&other),
         }
+    }
+
+    /// Who holds a session, what is in it, and the state that was left in it; `None` if there is
+    /// no such session. Takes hold of nothing.
+    pub async fn session(
+        &self,
+        session: &str,
+    ) -> Result<Option<(SessionInfo, Option<Bytes>)>, Error> {
+        let (queue, session) = (self.name().clone(), SessionId::new(session)?);
+        let reply = self.inner.ask(Command::DescribeSession { queue, session }).await?;
+        let Outcome::SessionInfo(info) = reply.outcome else { unreachable_outcome(&reply.outcome) };
+        let state = reply.contents.into_iter().next().transpose();
+        let state = state.map_err(|what| session::unreadable(self, what))?;
+        Ok(info.map(|info| (*info, state)))
     }
 
     async fn count(&self, command: Command) -> Result<u64, Error> {
@@ -294,8 +344,9 @@ impl Receive {
     }
 }
 
-/// What the rules need to know of a message, and what is kept of it.
-fn prepare(message: &Message) -> Result<(NewMessage, Bytes), Error> {
+/// What the rules need to know of a message, and what is kept of it: the two halves of a send that
+/// is asked by [`Bellwether::call`](crate::Bellwether::call).
+pub fn prepare(message: &Message) -> Result<(NewMessage, Bytes), Error> {
     let content = message::encode(message);
     let new = NewMessage {
         content_bytes: u32::try_from(content.len()).unwrap_or(u32::MAX),
@@ -307,14 +358,15 @@ fn prepare(message: &Message) -> Result<(NewMessage, Bytes), Error> {
     Ok((new, content))
 }
 
-fn numbers(reply: Reply) -> Sequences {
+pub(crate) fn numbers(reply: Reply) -> Sequences {
     match reply.outcome {
         Outcome::Sent(sequences) => sequences,
         other => unreachable_outcome(&other),
     }
 }
 
-fn messages(reply: Reply) -> impl Iterator<Item = Received> {
+/// The messages in the answer to a receive or a peek.
+pub fn messages(reply: Reply) -> impl Iterator<Item = Received> {
     match reply.outcome {
         Outcome::Received(views) | Outcome::Peeked(views) => read_views(views, reply.contents),
         other => unreachable_outcome(&other),

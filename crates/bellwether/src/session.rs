@@ -158,6 +158,6 @@ impl Drop for Session {
     }
 }
 
-fn unreadable(queue: &Queue, what: String) -> Error {
+pub(crate) fn unreadable(queue: &Queue, what: String) -> Error {
     Error::Unreadable { queue: queue.name().to_string(), sequence: 0, what }
 }

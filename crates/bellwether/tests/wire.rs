@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use bellwether::Bellwether;
 use bellwether::core::command::{Command, Disposition, Receive, ReceiveMode, Request, Settlement};
 use bellwether::core::few::Few;
 use bellwether::core::name::{MemberId, MemberSlot, QueueName, QueuePath, RequestNumber};
@@ -16,6 +15,7 @@ use bellwether::wire::call::{Answer, get_answer, put_call};
 use bellwether::wire::frame::{put_frame, take_frame, take_magic};
 use bellwether::wire::parts::{Parts, put_parts};
 use bellwether::wire::{Frame, Goodbye, Hello, Kind, MAGIC, VERSION, Why};
+use bellwether::{Bellwether, Error};
 use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::task::JoinHandle;
@@ -199,6 +199,39 @@ async fn time_and_numbers_in_use_are_not_the_clients_to_give() {
     client.ask(2, &receive(member, 0, 60_000)).await;
     client.ask(2, &receive(member, 0, 60_000)).await;
     assert_eq!(client.goodbye().await, Why::Protocol);
+}
+
+#[tokio::test]
+async fn one_ask_that_cannot_be_understood_is_refused_alone() {
+    let (_bw, acceptor) = store(Limits::default()).await;
+    let mut client = Client::greeted(&acceptor).await;
+    let mut out = Vec::new();
+    put_parts(Kind::Ask, 5, &[1, 0, 0, 250, 1], &mut out);
+    client.say(&out).await;
+    let (number, answer) = client.answer().await;
+    assert!(number == 5 && matches!(answer, Some(Err(Error::Refused(_)))), "{answer:?}");
+    assert!(client.join(7).await.0 > 0);
+}
+
+#[tokio::test]
+async fn nothing_follows_the_last_words() {
+    let (bw, acceptor) = store(Limits::default()).await;
+    let orders = bw.queue("orders").unwrap();
+    orders.send("a coffee").await.unwrap();
+    let mut client = Client::greeted(&acceptor).await;
+    let member = client.join(7).await;
+    // A receive and a frame that must not be, in one packet.
+    let (mut whole, mut out) = (Vec::new(), Vec::new());
+    put_call(&receive(member, 0, 0), &mut whole);
+    put_parts(Kind::Ask, 2, &whole, &mut out);
+    put_frame(Kind::Welcome, &mut out, |_| ());
+    client.say(&out).await;
+    assert_eq!(client.goodbye().await, Why::Protocol);
+    client.served.await.unwrap();
+    let mut rest = Vec::new();
+    client.stream.read_to_end(&mut rest).await.unwrap();
+    assert!(client.read.is_empty() && rest.is_empty());
+    assert_eq!(orders.info().await.unwrap().counts.ready, 1, "it went back");
 }
 
 #[tokio::test]

@@ -3,8 +3,8 @@
 use super::wire::{Wire, wire_enum, wire_struct};
 use super::{BadBytes, Reader};
 use crate::command::{
-    Acquire, Command, Disposition, HeldSet, LeaseKind, NewContent, Receive, ReceiveMode, Request,
-    Settlement,
+    Acquire, Command, Disposition, HeldSet, Imported, LeaseKind, NewContent, Receive, ReceiveMode,
+    Request, Resting, Settlement,
 };
 
 wire_struct!(Request { member, number, answered_below, command });
@@ -45,11 +45,35 @@ wire_enum!(Command, "a command", {
     33 => WatchLease { lease, seen, wait_ms },
     34 => ListLeases { after, max },
     35 => Tick,
+    36 => DescribeSession { queue, session },
+    37 => Explain { queue, sequence },
+    38 => Import { to, messages },
+    39 => Remove { from, sequences },
 });
 
 wire_struct!(Receive { from, session, max, mode, wait_ms, lock_ms });
 wire_struct!(Settlement { token, disposition, overlay });
 wire_struct!(NewContent { index, bytes });
+wire_struct!(Imported {
+    content,
+    overlay,
+    id_hash,
+    session,
+    enqueued_at,
+    expires_at,
+    state,
+    deliveries,
+    failures,
+    crashes,
+    releases,
+    reason,
+});
+wire_enum!(Resting, "how a message rests", {
+    1 => Ready,
+    2 => Scheduled { due },
+    3 => Delayed { due },
+    4 => Deferred,
+});
 wire_struct!(Acquire { lease, id, kind, ttl_ms, metadata, wait_ms, priority });
 
 wire_enum!(ReceiveMode, "a way to receive", { 1 => PeekLock, 2 => ReceiveAndDelete });

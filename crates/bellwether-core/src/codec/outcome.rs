@@ -4,8 +4,8 @@ use super::wire::{Wire, wire_enum, wire_struct};
 use super::{BadBytes, Reader};
 use crate::name::SequenceNumber;
 use crate::outcome::{
-    Beat, Counts, LeaseInfo, LeaseState, MemberInfo, Outcome, QueueInfo, Sequences, SessionHold,
-    Totals,
+    Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, MemberInfo, Outcome,
+    QueueInfo, Sequences, SessionHold, SessionInfo, Totals,
 };
 
 wire_enum!(Outcome, "an outcome", {
@@ -29,6 +29,8 @@ wire_enum!(Outcome, "an outcome", {
     18 => Breaking { remaining_ms },
     19 => Lease(info),
     20 => Leases(infos),
+    21 => SessionInfo(info),
+    22 => Explained(explanation),
 });
 
 impl Wire for Sequences {
@@ -64,6 +66,21 @@ impl Wire for Sequences {
 }
 
 wire_struct!(SessionHold { token, lock_ms });
+wire_struct!(SessionInfo { id, messages, hold, waits_for, state, place });
+wire_struct!(Holder { member, remaining_ms });
+wire_struct!(Explanation { part, causes });
+wire_enum!(Cause, "what keeps a message", {
+    1 => DeadLetter { reason },
+    2 => Expired { at },
+    3 => Scheduled { due },
+    4 => Delayed { due },
+    5 => Locked(holder),
+    6 => Deferred,
+    7 => Paused,
+    8 => SessionHeld(holder),
+    9 => SessionWaits { sequence },
+    10 => Behind { messages },
+});
 wire_struct!(Beat { resync, lost, step_down });
 wire_struct!(QueueInfo { name, settings, created_at, counts, totals });
 wire_struct!(Counts { ready, locked, scheduled, deferred, dead_letters, size_bytes });
@@ -80,6 +97,7 @@ wire_struct!(Totals {
 wire_struct!(MemberInfo { id, slot, metadata, joined_at, leases });
 wire_struct!(LeaseInfo {
     name,
+    kind,
     state,
     term,
     id,

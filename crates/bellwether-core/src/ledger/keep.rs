@@ -154,6 +154,8 @@ impl Command {
                 | Self::Peek { .. }
                 | Self::GetSessionState { .. }
                 | Self::ListSessions { .. }
+                | Self::DescribeSession { .. }
+                | Self::Explain { .. }
                 | Self::ListMembers
                 | Self::DescribeLease { .. }
                 | Self::WatchLease { .. }

@@ -25,6 +25,8 @@ pub(super) struct Entry {
     pub(super) watchers: BTreeMap<Ticket, (MemberSlot, RequestNumber, BootTime)>,
     /// When its timer fires.
     armed: Option<BootTime>,
+    /// How often it was granted in this life.
+    pub(super) grants: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -88,6 +90,7 @@ impl Ledger {
             line: BTreeMap::new(),
             watchers: BTreeMap::new(),
             armed: None,
+            grants: 0,
         };
         self.leases.insert(index, entry);
         index
@@ -100,6 +103,9 @@ impl Ledger {
         if !self.live {
             return;
         }
+        let is_granted = lease.hold != Hold::Free;
+        entry.grants +=
+            u64::from(is_granted && old.as_ref().is_none_or(|old| old.term != lease.term));
         let mut follows = false;
         if let Some(old) = old
             && let Some(member) = self.members.get_mut(&old.member)

@@ -9,7 +9,7 @@ use crate::outcome::{Answer, Barrier, Outcome};
 use crate::settings::{QueueSettings, SettingsPatch};
 use crate::time::{BootTime, Now, WallTime};
 
-use super::{Effects, Ledger, Timer, Waits, refuse};
+use super::{Effects, Ledger, Timer, Waits, check_count, refuse};
 
 impl Ledger {
     /// Which queue has this name now: another of the same name has another id.
@@ -156,6 +156,29 @@ impl Ledger {
         for sequence in doomed {
             let at = At { queue: id, part, sequence: SequenceNumber(sequence) };
             self.emit(now, Change::Gone { at, why: Departure::Purged }, fx);
+        }
+        Ok(Outcome::Count(count))
+    }
+
+    pub(super) fn remove(
+        &mut self,
+        now: Now,
+        from: &QueuePath,
+        sequences: &[SequenceNumber],
+        fx: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        let (id, part) = (self.queue_id(&from.queue)?, from.part);
+        check_count("sequence numbers in one request", sequences.len())?;
+        self.touch_queue(now, id);
+        let mut count = 0;
+        for sequence in sequences {
+            let at = At { queue: id, part, sequence: *sequence };
+            let is_free =
+                |m: &crate::message::Message| !matches!(m.standing.state, State::Locked(_));
+            if self.message(at).is_some_and(is_free) {
+                self.emit(now, Change::Gone { at, why: Departure::Purged }, fx);
+                count += 1;
+            }
         }
         Ok(Outcome::Count(count))
     }

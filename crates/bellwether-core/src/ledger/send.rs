@@ -301,7 +301,8 @@ impl Ledger {
             overlay: overlay.unwrap_or(old.standing.overlay),
             ..old.standing
         };
-        let queue = &self.queues[&at.queue];
+        let Some(queue) = self.queues.get_mut(&at.queue) else { return };
+        queue.activity.count_dead_letter(reason);
         let target = queue.settings.forward_dead_letters_to.clone();
         let target = target
             .filter(|_| old.standing.hops < limits::FORWARD_HOPS_MAX)

@@ -179,6 +179,7 @@ impl Ledger {
             return;
         }
         let new = *message;
+        queue.count_standing(&old.standing, &new.standing);
         if standing.overlay != old.standing.overlay {
             queue.size_bytes += self.contents.hold(standing.overlay);
             queue.size_bytes -= self.contents.let_go(old.standing.overlay, &mut fx.dropped);
@@ -215,6 +216,10 @@ impl Ledger {
         let Some(message) = queue.shelf_mut(at.part).messages.remove(at.sequence.0) else { return };
         if !self.live {
             return;
+        }
+        if why == Departure::Completed && !matches!(message.standing.state, State::Locked(_)) {
+            // Received and deleted in one.
+            queue.activity.delivered += 1;
         }
         self.messages -= 1;
         self.timers.unset(at, &message.standing.state);

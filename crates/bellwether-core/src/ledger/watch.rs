@@ -33,6 +33,7 @@ impl Ledger {
         let holder = at.holder();
         Some(LeaseInfo {
             name: name.clone(),
+            kind: lease.kind,
             state: at.state(),
             term: lease.term,
             id: holder.map(|(id, _)| id),

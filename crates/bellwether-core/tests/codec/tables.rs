@@ -6,15 +6,16 @@
 use super::random::{Random, Rng};
 use bellwether_core::change::{self, Change, Departure, KeptOutcome};
 use bellwether_core::command::{
-    Acquire, Command, Disposition, HeldSet, LeaseKind, NewContent, Receive, ReceiveMode, Request,
-    Settlement,
+    Acquire, Command, Disposition, HeldSet, Imported, LeaseKind, NewContent, Receive, ReceiveMode,
+    Request, Resting, Settlement,
 };
 use bellwether_core::error::{LeaseRefusal, Operation, Refusal};
 use bellwether_core::lease::{self, Lease};
 use bellwether_core::message::{Lock, Message, MessageView, NewMessage, Reason, State};
 use bellwether_core::name::{At, LockToken, Part, QueuePath, SessionToken};
 use bellwether_core::outcome::{
-    Beat, Counts, LeaseInfo, LeaseState, MemberInfo, Outcome, QueueInfo, SessionHold, Totals,
+    Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, MemberInfo, Outcome,
+    QueueInfo, SessionHold, SessionInfo, Totals,
 };
 use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, Status};
 
@@ -191,8 +192,25 @@ random_enum!(Outcome {
     Breaking { remaining_ms },
     Lease(info),
     Leases(infos),
+    SessionInfo(info),
+    Explained(explanation),
 });
 random_struct!(SessionHold { token, lock_ms });
+random_struct!(SessionInfo { id, messages, hold, waits_for, state, place });
+random_struct!(Holder { member, remaining_ms });
+random_struct!(Explanation { part, causes });
+random_enum!(Cause {
+    DeadLetter { reason },
+    Expired { at },
+    Scheduled { due },
+    Delayed { due },
+    Locked(holder),
+    Deferred,
+    Paused,
+    SessionHeld(holder),
+    SessionWaits { sequence },
+    Behind { messages },
+});
 random_struct!(Beat { resync, lost, step_down });
 random_struct!(QueueInfo { name, settings, created_at, counts, totals });
 random_struct!(Counts { ready, locked, scheduled, deferred, dead_letters, size_bytes });
@@ -209,6 +227,7 @@ random_struct!(Totals {
 random_struct!(MemberInfo { id, slot, metadata, joined_at, leases });
 random_struct!(LeaseInfo {
     name,
+    kind,
     state,
     term,
     id,
@@ -260,7 +279,26 @@ random_enum!(Command {
     WatchLease { lease, seen, wait_ms },
     ListLeases { after, max },
     Tick,
+    DescribeSession { queue, session },
+    Explain { queue, sequence },
+    Import { to, messages },
+    Remove { from, sequences },
 });
+random_struct!(Imported {
+    content,
+    overlay,
+    id_hash,
+    session,
+    enqueued_at,
+    expires_at,
+    state,
+    deliveries,
+    failures,
+    crashes,
+    releases,
+    reason,
+});
+random_enum!(Resting { Ready, Scheduled { due }, Delayed { due }, Deferred });
 random_struct!(Receive { from, session, max, mode, wait_ms, lock_ms });
 random_enum!(ReceiveMode { PeekLock, ReceiveAndDelete });
 random_struct!(Settlement { token, disposition, overlay });

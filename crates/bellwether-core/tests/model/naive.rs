@@ -174,6 +174,12 @@ impl Naive {
             Command::ListSessions { queue, after, max } => {
                 self.list_sessions(queue, after.as_ref(), *max)
             }
+            Command::DescribeSession { .. }
+            | Command::Explain { .. }
+            | Command::Import { .. }
+            | Command::Remove { .. } => {
+                unreachable!("never drawn: the stories of the ledger prove these")
+            }
             Command::Join { id, metadata, ttl_ms } => self.join(*id, metadata, *ttl_ms),
             Command::Heartbeat { .. } | Command::Leave if member == 0 => Err(Refusal::MemberGone),
             Command::Heartbeat { held } => Ok(self.heartbeat(member, held)),

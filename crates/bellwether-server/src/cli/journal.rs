@@ -2,7 +2,7 @@
 
 mod check;
 mod dump;
-mod show;
+pub(super) mod show;
 mod verdict;
 
 use std::io::Write;

@@ -82,6 +82,8 @@ pub(super) fn is_durable(command: &Command) -> bool {
             | Command::DeleteQueue { .. }
             | Command::Purge { .. }
             | Command::Redrive { .. }
+            | Command::Import { .. }
+            | Command::Remove { .. }
             | Command::Receive(Receive { mode: ReceiveMode::ReceiveAndDelete, .. })
     )
 }
@@ -115,13 +117,17 @@ pub(super) fn queue_of(command: &Command) -> Option<&QueueName> {
         | Command::RenewSession { queue, .. }
         | Command::CloseSession { queue, .. }
         | Command::SetSessionState { queue, .. }
-        | Command::GetSessionState { queue, .. } => Some(queue),
+        | Command::GetSessionState { queue, .. }
+        | Command::DescribeSession { queue, .. }
+        | Command::Explain { queue, .. } => Some(queue),
         Command::Receive(Receive { from, .. })
         | Command::ReceiveDeferred { from, .. }
         | Command::Settle { from, .. }
         | Command::RenewLocks { from, .. }
         | Command::Purge { from, .. }
-        | Command::Peek { from, .. } => Some(&from.queue),
+        | Command::Peek { from, .. }
+        | Command::Remove { from, .. }
+        | Command::Import { to: from, .. } => Some(&from.queue),
         _ => None,
     }
 }

@@ -125,6 +125,13 @@ macro_rules! conformance_tests {
             redrive_respects_the_size_of_its_target
             dead_letters_are_received_like_a_queue
         ] }
+        $crate::conformance_tests! { @group yes $fixture operator [
+            a_message_says_why_it_waits
+            a_message_of_a_session_says_who_holds_it
+            a_message_goes_on_with_its_past
+            chosen_messages_are_removed
+            leases_are_listed_with_their_kind
+        ] }
         $crate::conformance_tests! { @group yes $fixture forward [
             a_target_must_exist
             a_message_moves_on

@@ -38,6 +38,7 @@ mod list;
 pub mod member;
 pub mod message;
 pub mod model;
+pub mod operator;
 pub mod queue;
 pub mod restart;
 pub mod restart_lease;

@@ -31,6 +31,7 @@ use super::shard::{Shard, ShardOptions};
 use crate::clock::Clock;
 use crate::journal::file::{FileJournal, FileOptions, RealDisk};
 use crate::journal::{Journal, JournalFault};
+use crate::stats::Stats;
 use keeper::Keeper;
 use shared::Shared;
 
@@ -96,6 +97,27 @@ impl Local {
     /// Hands in a call whose answer nobody waits for.
     pub(crate) fn tell(&self, call: Call) {
         self.shared.tell(call);
+    }
+
+    /// Looks at the shard, as the writer; `None` if it was closed.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Shard<Asker>) -> T) -> Option<T> {
+        let mut writer = self.shared.claim();
+        let seen = writer.guarded(|shard| look(shard));
+        drop(writer);
+        // Whoever found the writer taken has left its call to us.
+        self.shared.work();
+        seen
+    }
+
+    /// How the store is; `None` if it was closed.
+    pub(crate) fn stats(&self) -> Option<Stats> {
+        let flush_us = self.shared.flusher.flush_us.read();
+        self.look(|shard| Stats {
+            health: shard.health(),
+            members: shard.ledger().members_present() as u64,
+            flush_us,
+            batch: shard.batch(),
+        })
     }
 
     /// Finishes what is in flight, flushes and lets go of the store.

@@ -40,6 +40,7 @@ use super::bodies::Bodies;
 use super::content::{Content, Unread};
 use crate::error::Error;
 use crate::journal::{Flush, FrameNumber, Journal, JournalFault, Replay};
+use crate::stats::Tally;
 use entry::check_contents;
 use replay::Replayer;
 use upkeep::Upkeep;
@@ -96,6 +97,8 @@ pub struct Shard<R> {
     broken: Option<JournalFault>,
     /// The disk and the reserve are full: the sealed frame waits for room.
     stalled: bool,
+    /// How many answers waited for the same flush.
+    batch: Tally,
 }
 
 impl<R> std::fmt::Debug for Shard<R> {
@@ -152,6 +155,7 @@ impl<R> Shard<R> {
             frame_bytes_max,
             broken: None,
             stalled: false,
+            batch: Tally::default(),
         };
         shard.collect(now);
         shard
@@ -343,6 +347,9 @@ impl<R> Shard<R> {
             Outcome::SessionState(id, place) if id.0 != 0 => {
                 Few::One(self.bodies.get(*id, *place, journal))
             }
+            Outcome::SessionInfo(Some(info)) if info.state.0 != 0 => {
+                Few::One(self.bodies.get(info.state, info.place, journal))
+            }
             _ => Few::default(),
         }
     }
@@ -401,6 +408,9 @@ impl<R> Shard<R> {
         }
         let shown = std::mem::replace(&mut self.flushed, frame.0);
         let durable = self.at_flush.partition_point(|(waits_for, _)| *waits_for <= frame.0);
+        if durable > 0 {
+            self.batch.record(durable as u64);
+        }
         self.free.extend(self.at_flush.drain(..durable).map(|(_, answered)| answered));
         // One by one: what a frame made ready and is handed out at once fits into a frame again,
         // what all frames of a long flush made ready may not.

@@ -103,6 +103,7 @@ pub fn put_answer(answer: &Result<Reply, Error>, now: BootTime, out: &mut Vec<u8
             out.push(FAILED);
             match failed {
                 Error::Failed(why) => put_text(why, out),
+                Error::Closed => put_text("its store was closed", out),
                 other => put_text(&other.to_string(), out),
             }
         }

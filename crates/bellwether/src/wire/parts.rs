@@ -18,6 +18,9 @@ use super::{FRAME_BYTES_MAX, Frame, Kind, WireError};
 /// A number takes at most ten bytes, a kind one.
 const PIECE_BYTES_MAX: usize = FRAME_BYTES_MAX as usize - 11;
 
+/// What one that is not whole yet takes beside its bytes.
+const UNFINISHED_BYTES: usize = 64;
+
 /// Appends a whole ask or answer, in as many frames as it takes.
 pub fn put_parts(kind: Kind, ask: u64, whole: &[u8], out: &mut Vec<u8>) {
     let part = if kind == Kind::Ask { Kind::AskPart } else { Kind::AnswerPart };
@@ -59,7 +62,8 @@ impl Parts {
         let head = reader.position();
         body.advance(head);
         if matches!(kind, Kind::AskPart | Kind::AnswerPart) {
-            self.bytes += body.len();
+            let is_new = !self.unfinished.contains_key(&ask);
+            self.bytes += body.len() + if is_new { UNFINISHED_BYTES } else { 0 };
             if self.bytes > self.bytes_max {
                 return Err(WireError::Parts { max: self.bytes_max });
             }
@@ -67,7 +71,7 @@ impl Parts {
             return Ok(None);
         }
         let Some(mut whole) = self.unfinished.remove(&ask) else { return Ok(Some((ask, body))) };
-        self.bytes -= whole.len();
+        self.bytes -= whole.len() + UNFINISHED_BYTES;
         whole.extend_from_slice(&body);
         Ok(Some((ask, whole.freeze())))
     }

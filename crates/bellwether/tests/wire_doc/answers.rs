@@ -1,14 +1,15 @@
 //! One of everything that can be answered, each number in it another one.
 
+use bellwether::core::command::LeaseKind;
 use bellwether::core::content::{ContentId, Place};
 use bellwether::core::error::{LeaseRefusal, Operation, Refusal};
 use bellwether::core::message::{Lock, Message, MessageView, Reason, Standing, State};
 use bellwether::core::name::{
-    DeliveryNumber, Incarnation, LeaseId, MemberId, MemberSlot, QueueId, SequenceNumber, Term,
+    DeliveryNumber, Incarnation, LeaseId, MemberId, MemberSlot, Part, QueueId, SequenceNumber, Term,
 };
 use bellwether::core::outcome::{
-    Beat, Counts, LeaseInfo, LeaseState, MemberInfo, Outcome, QueueInfo, Sequences, SessionHold,
-    Totals,
+    Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, MemberInfo, Outcome,
+    QueueInfo, Sequences, SessionHold, SessionInfo, Totals,
 };
 use bellwether::core::time::{BootTime, WallTime};
 use bellwether::message::Value;
@@ -112,6 +113,7 @@ fn queue_info() -> QueueInfo {
 fn lease_info(state: LeaseState) -> LeaseInfo {
     LeaseInfo {
         name: lease("chores"),
+        kind: LeaseKind::Standing,
         state,
         term: Term(521),
         id: Some(LeaseId(522)),
@@ -124,6 +126,34 @@ fn lease_info(state: LeaseState) -> LeaseInfo {
         step_down_asked: true,
         waiting: vec![MemberId(528)],
     }
+}
+
+fn session_info() -> SessionInfo {
+    SessionInfo {
+        id: session(),
+        messages: 531,
+        hold: Some(Holder { member: Some(MemberId(532)), remaining_ms: 533 }),
+        waits_for: Some(SequenceNumber(534)),
+        state: ContentId(535),
+        place: Place { unit: 536, offset: 537, len: 538 },
+    }
+}
+
+pub(crate) fn causes() -> Vec<(&'static str, Cause)> {
+    let holder = Holder { member: Some(MemberId(541)), remaining_ms: 542 };
+    let forgotten = Holder { member: None, remaining_ms: 543 };
+    every!(Cause {
+        DeadLetter => Cause::DeadLetter { reason: Reason::TtlExpired },
+        Expired => Cause::Expired { at: WallTime(544) },
+        Scheduled => Cause::Scheduled { due: WallTime(545) },
+        Delayed => Cause::Delayed { due: WallTime(546) },
+        Locked => Cause::Locked(holder),
+        Deferred => Cause::Deferred,
+        Paused => Cause::Paused,
+        SessionHeld => Cause::SessionHeld(forgotten),
+        SessionWaits => Cause::SessionWaits { sequence: SequenceNumber(547) },
+        Behind => Cause::Behind { messages: 548 },
+    })
 }
 
 pub(crate) fn lease_states() -> Vec<(&'static str, LeaseState)> {
@@ -159,6 +189,7 @@ pub(crate) fn outcomes() -> Vec<(&'static str, Outcome)> {
         leases: vec![(lease("chores"), Term(626))],
     };
     let leases = lease_states().into_iter().map(|(_, state)| lease_info(state)).collect();
+    let causes = causes().into_iter().map(|(_, cause)| cause).collect();
     let place = Place { unit: 627, offset: 628, len: 629 };
     every!(Outcome {
         Done => Outcome::Done,
@@ -181,6 +212,8 @@ pub(crate) fn outcomes() -> Vec<(&'static str, Outcome)> {
         Breaking => Outcome::Breaking { remaining_ms: 638 },
         Lease => Outcome::Lease(Some(lease_info(LeaseState::Leased).into())),
         Leases => Outcome::Leases(leases),
+        SessionInfo => Outcome::SessionInfo(Some(session_info().into())),
+        Explained => Outcome::Explained(Explanation { part: Part::Dead, causes }),
     })
 }
 
@@ -212,6 +245,11 @@ pub(crate) fn more_outcomes() -> Vec<Outcome> {
         Outcome::Sent(Sequences::List(list)),
         Outcome::Session(None),
         Outcome::Lease(None),
+        Outcome::SessionInfo(None),
+        Outcome::SessionInfo(Some(
+            SessionInfo { hold: None, waits_for: None, ..session_info() }.into(),
+        )),
+        Outcome::Explained(Explanation { part: Part::Main, causes: Vec::new() }),
     ]);
     outcomes
 }

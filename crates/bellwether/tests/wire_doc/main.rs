@@ -17,11 +17,11 @@ use std::collections::BTreeMap;
 use bellwether::core::codec::{
     Reader, encode_command, encode_outcome, encode_refusal, encode_request, put_number,
 };
-use bellwether::core::command::{Command, Request};
+use bellwether::core::command::{Command, Request, Resting};
 use bellwether::core::error::Refusal;
 use bellwether::core::message::State;
-use bellwether::core::name::{LeaseName, MemberSlot, RequestNumber, Term};
-use bellwether::core::outcome::Outcome;
+use bellwether::core::name::{LeaseName, MemberSlot, Part, RequestNumber, Term};
+use bellwether::core::outcome::{Explanation, Outcome};
 use bellwether::core::time::BootTime;
 use bellwether::engine::Reply;
 use bellwether::message::{self, BodyKind, Message, Overlay, Value};
@@ -178,8 +178,17 @@ fn every_line_of_every_choice_is_written_by_some_sample() {
     let page = Page::read();
     let short = ["Part", "Status", "Durability", "ReceiveMode", "LeaseKind", "Operation"];
     let sampled = ["Command", "Outcome", "Refusal", "LeaseRefusal", "Frame", "Why", "Answer"];
-    let by_samples =
-        ["Value", "State", "Reason", "LeaseState", "Disposition", "HeldSet", "Sequences"];
+    let by_samples = [
+        "Value",
+        "State",
+        "Reason",
+        "LeaseState",
+        "Disposition",
+        "HeldSet",
+        "Sequences",
+        "Resting",
+        "Cause",
+    ];
     for (name, table) in page.tables().filter(|(_, table)| table.columns[0] == "tag") {
         let is_known = [&short[..], &sampled, &by_samples].iter().any(|list| list.contains(name));
         assert!(is_known, "nothing writes the lines of `{name}`");
@@ -197,6 +206,19 @@ fn every_line_of_every_choice_is_written_by_some_sample() {
         (name, other.map_or(1, |(tag, _)| *tag))
     });
     assert_tags(&page, "Reason", reasons);
+    let import = |state| bytes(&samples::import([state]), encode_command);
+    let ready = import(Resting::Ready);
+    let restings = samples::restings().into_iter().map(|(name, state)| {
+        let other = import(state).into_iter().zip(&ready).find(|(a, b)| a != *b);
+        (name, other.map_or(1, |(tag, _)| tag))
+    });
+    assert_tags(&page, "Resting", restings);
+    let cause = |cause| {
+        let explanation = Explanation { part: Part::Main, causes: vec![cause] };
+        // Behind the outcome's own tag, the part, and how many.
+        outcome_bytes(&Outcome::Explained(explanation))[3]
+    };
+    assert_tags(&page, "Cause", answers::causes().into_iter().map(|(name, c)| (name, cause(c))));
     conversation::assert_short_choices(&page);
 }
 

@@ -1,9 +1,10 @@
 //! One of everything that can be asked, each number in it another one.
 
 use bellwether::core::command::{
-    Acquire, Command, Disposition, HeldSet, LeaseKind, NewContent, Receive, ReceiveMode, Settlement,
+    Acquire, Command, Disposition, HeldSet, Imported, LeaseKind, NewContent, Receive, ReceiveMode,
+    Resting, Settlement,
 };
-use bellwether::core::message::NewMessage;
+use bellwether::core::message::{NewMessage, Reason};
 use bellwether::core::name::{
     DeliveryNumber, Incarnation, LeaseId, LeaseName, LockToken, MemberId, QueueName, QueuePath,
     SequenceNumber, SessionId, SessionToken, Term,
@@ -93,6 +94,50 @@ fn settlements() -> Vec<Settlement> {
     all.into_iter().map(|(_, disposition)| settlement(disposition)).collect()
 }
 
+pub(crate) fn restings() -> Vec<(&'static str, Resting)> {
+    every!(Resting {
+        Ready => Resting::Ready,
+        Scheduled => Resting::Scheduled { due: WallTime(231) },
+        Delayed => Resting::Delayed { due: WallTime(232) },
+        Deferred => Resting::Deferred,
+    })
+}
+
+/// A message of another store about which there is everything to say.
+fn imported(state: Resting) -> Imported {
+    Imported {
+        content: NewContent { index: 233, bytes: 234 },
+        overlay: Some(NewContent { index: 235, bytes: 236 }),
+        id_hash: 237,
+        session: Some(session()),
+        enqueued_at: WallTime(238),
+        expires_at: WallTime(239),
+        state,
+        deliveries: 240,
+        failures: 241,
+        crashes: 242,
+        releases: 243,
+        reason: Reason::TtlExpired,
+    }
+}
+
+pub(crate) fn import(states: impl IntoIterator<Item = Resting>) -> Command {
+    let messages = states.into_iter().map(imported).collect();
+    Command::Import { to: QueuePath::dead(queue("orders")), messages }
+}
+
+fn acquire() -> Acquire {
+    Acquire {
+        lease: lease("chores"),
+        id: LeaseId(328),
+        kind: LeaseKind::Standing,
+        ttl_ms: 310,
+        metadata: "me".into(),
+        wait_ms: 329,
+        priority: -311,
+    }
+}
+
 pub(crate) fn commands() -> Vec<(&'static str, Command)> {
     let (queue, from) = (queue("orders"), QueuePath::dead(queue("orders")));
     let (lease, id) = (lease("chores"), LeaseId(301));
@@ -112,15 +157,6 @@ pub(crate) fn commands() -> Vec<(&'static str, Command)> {
         mode: ReceiveMode::ReceiveAndDelete,
         wait_ms,
         lock_ms: Some(309),
-    };
-    let acquire = Acquire {
-        lease: lease.clone(),
-        id,
-        kind: LeaseKind::Standing,
-        ttl_ms: 310,
-        metadata: "me".into(),
-        wait_ms,
-        priority: -311,
     };
     let held = HeldSet::List(vec![(lease.clone(), Term(312))]);
     every!(Command {
@@ -146,9 +182,16 @@ pub(crate) fn commands() -> Vec<(&'static str, Command)> {
             session: Some(session()),
         },
         Settle => Command::Settle { from: from.clone(), settlements: settlements().into() },
-        RenewLocks => Command::RenewLocks { from, tokens: vec![lock_token()], lock_ms: None },
-        Redrive => {
-            Command::Redrive { queue: queue.clone(), to: Some(queue.clone()), sequences, max }
+        RenewLocks => Command::RenewLocks {
+            from: from.clone(),
+            tokens: vec![lock_token()],
+            lock_ms: None,
+        },
+        Redrive => Command::Redrive {
+            queue: queue.clone(),
+            to: Some(queue.clone()),
+            sequences: sequences.clone(),
+            max,
         },
         AcceptSession => {
             Command::AcceptSession { queue: queue.clone(), session: Some(session()), wait_ms }
@@ -161,12 +204,14 @@ pub(crate) fn commands() -> Vec<(&'static str, Command)> {
             state: Some(NewContent { index: 315, bytes: 316 }),
         },
         GetSessionState => Command::GetSessionState { queue: queue.clone(), token: token() },
-        ListSessions => Command::ListSessions { queue, after: Some(session()), max },
+        ListSessions => {
+            Command::ListSessions { queue: queue.clone(), after: Some(session()), max }
+        },
         Join => Command::Join { id: MemberId(317), metadata: "me".into(), ttl_ms: 318 },
         Heartbeat => Command::Heartbeat { held },
         Leave => Command::Leave,
         ListMembers => Command::ListMembers,
-        Acquire => Command::Acquire(acquire),
+        Acquire => Command::Acquire(acquire()),
         RenewLease => Command::RenewLease { lease: lease.clone(), id },
         ChangeLease => Command::ChangeLease { lease: lease.clone(), id, to: LeaseId(319) },
         ReleaseLease => Command::ReleaseLease {
@@ -181,6 +226,12 @@ pub(crate) fn commands() -> Vec<(&'static str, Command)> {
         WatchLease => Command::WatchLease { lease: lease.clone(), seen: 322, wait_ms },
         ListLeases => Command::ListLeases { after: Some(lease), max },
         Tick => Command::Tick,
+        DescribeSession => {
+            Command::DescribeSession { queue: queue.clone(), session: session() }
+        },
+        Explain => Command::Explain { queue, sequence: SequenceNumber(327) },
+        Import => import(restings().into_iter().map(|(_, state)| state)),
+        Remove => Command::Remove { from, sequences },
     })
 }
 
@@ -203,6 +254,10 @@ pub(crate) fn more_commands() -> Vec<Command> {
     };
     let mut commands: Vec<_> = new_messages().into_iter().map(send).collect();
     commands.extend([
+        Command::Import {
+            to: QueuePath::main(queue("orders")),
+            messages: vec![Imported { overlay: None, session: None, ..imported(Resting::Ready) }],
+        },
         Command::Heartbeat { held: HeldSet::Same { count: 331, digest: 1 << 60 } },
         Command::UpdateQueue { queue: queue("orders"), patch: SettingsPatch::default().into() },
         Command::CreateQueue { queue: queue("orders"), settings: QueueSettings::default().into() },

@@ -6,19 +6,23 @@ use super::{
 };
 use crate::bytes_of;
 use crate::random::Random;
+use bellwether_core::command::LeaseKind;
 use bellwether_core::content::{ContentId, Place};
 use bellwether_core::error::{LeaseRefusal, Operation, Refusal};
-use bellwether_core::message::{Message, MessageView, Standing, State};
+use bellwether_core::message::{Message, MessageView, Reason, Standing, State};
 use bellwether_core::name::{
-    DeliveryNumber, Incarnation, LeaseId, MemberId, MemberSlot, SequenceNumber, SessionToken, Term,
+    DeliveryNumber, Incarnation, LeaseId, MemberId, MemberSlot, Part, SequenceNumber, SessionToken,
+    Term,
 };
 use bellwether_core::outcome::{
-    Beat, Counts, LeaseInfo, LeaseState, MemberInfo, Outcome, QueueInfo, Sequences, SessionHold,
+    Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, MemberInfo, Outcome,
+    QueueInfo, Sequences, SessionHold, SessionInfo,
 };
 use bellwether_core::settings::QueueSettings;
 
 type Answer = Result<Outcome, Refusal>;
 
+const HOLDER: Holder = Holder { member: Some(MemberId(ID)), remaining_ms: 5_000 };
 const PLACE: Place = Place { unit: 2, offset: 4096, len: 1500 };
 
 fn queue_info() -> QueueInfo {
@@ -41,6 +45,7 @@ fn member_info() -> MemberInfo {
 fn lease_info(state: LeaseState) -> LeaseInfo {
     LeaseInfo {
         name: lease_name(),
+        kind: LeaseKind::Bound,
         state,
         term: Term(12),
         id: Some(LeaseId(ID)),
@@ -53,6 +58,21 @@ fn lease_info(state: LeaseState) -> LeaseInfo {
         step_down_asked: true,
         waiting: vec![MemberId(ID)],
     }
+}
+
+fn causes() -> Vec<Cause> {
+    vec![
+        Cause::DeadLetter { reason: Reason::TtlExpired },
+        Cause::Expired { at: TEN },
+        Cause::Scheduled { due: TEN },
+        Cause::Delayed { due: TEN },
+        Cause::Locked(HOLDER),
+        Cause::Deferred,
+        Cause::Paused,
+        Cause::SessionHeld(HOLDER),
+        Cause::SessionWaits { sequence: AT.sequence },
+        Cause::Behind { messages: 300 },
+    ]
 }
 
 fn views() -> Vec<MessageView> {
@@ -125,12 +145,28 @@ fn outcomes() -> Vec<(Outcome, &'static str)> {
         (Outcome::Breaking { remaining_ms: 5_000 }, "01128827"),
         (
             Outcome::Lease(Some(Box::new(held))),
-            "011301076e696768746c79020c01ffeeddccbbaa9988776655443322110001ffeeddccbbaa9988776655443322110006686f73742061987588278095a4c6b7332c0101ffeeddccbbaa99887766554433221100",
+            "011301076e696768746c7901020c01ffeeddccbbaa9988776655443322110001ffeeddccbbaa9988776655443322110006686f73742061987588278095a4c6b7332c0101ffeeddccbbaa99887766554433221100",
         ),
         (Outcome::Lease(None), "011300"),
         (
             Outcome::Leases(vec![available, expired, breaking, broken]),
-            "011404076e696768746c79010c01ffeeddccbbaa9988776655443322110001ffeeddccbbaa9988776655443322110006686f73742061987588278095a4c6b7332c0101ffeeddccbbaa99887766554433221100076e696768746c79030c01ffeeddccbbaa9988776655443322110001ffeeddccbbaa9988776655443322110006686f73742061987588278095a4c6b7332c0101ffeeddccbbaa99887766554433221100076e696768746c79040c01ffeeddccbbaa9988776655443322110001ffeeddccbbaa9988776655443322110006686f73742061987588278095a4c6b7332c0101ffeeddccbbaa99887766554433221100076e696768746c79050c01ffeeddccbbaa9988776655443322110001ffeeddccbbaa9988776655443322110006686f73742061987588278095a4c6b7332c0101ffeeddccbbaa99887766554433221100",
+            "011404076e696768746c7901010c01ffeeddccbbaa9988776655443322110001ffeeddccbbaa9988776655443322110006686f73742061987588278095a4c6b7332c0101ffeeddccbbaa99887766554433221100076e696768746c7901030c01ffeeddccbbaa9988776655443322110001ffeeddccbbaa9988776655443322110006686f73742061987588278095a4c6b7332c0101ffeeddccbbaa99887766554433221100076e696768746c7901040c01ffeeddccbbaa9988776655443322110001ffeeddccbbaa9988776655443322110006686f73742061987588278095a4c6b7332c0101ffeeddccbbaa99887766554433221100076e696768746c7901050c01ffeeddccbbaa9988776655443322110001ffeeddccbbaa9988776655443322110006686f73742061987588278095a4c6b7332c0101ffeeddccbbaa99887766554433221100",
+        ),
+        (
+            Outcome::SessionInfo(Some(Box::new(SessionInfo {
+                id: session(),
+                messages: 3,
+                hold: Some(HOLDER),
+                waits_for: Some(AT.sequence),
+                state: ContentId(1000),
+                place: PLACE,
+            }))),
+            "0115010462c3b662030101ffeeddccbbaa99887766554433221100882701ac02e807028020dc0b",
+        ),
+        (Outcome::SessionInfo(None), "011500"),
+        (
+            Outcome::Explained(Explanation { part: Part::Dead, causes: causes() }),
+            "0116020a01040280f2ffc7b7330380f2ffc7b7330480f2ffc7b7330501ffeeddccbbaa99887766554433221100882706070801ffeeddccbbaa99887766554433221100882709ac020aac02",
         ),
     ]
 }

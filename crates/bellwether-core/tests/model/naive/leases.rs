@@ -415,6 +415,7 @@ impl Naive {
         };
         LeaseInfo {
             name: lease.name.clone(),
+            kind: lease.kind,
             state: lease.state(self.now),
             term: lease.term,
             id: holder.and(lease.id()),

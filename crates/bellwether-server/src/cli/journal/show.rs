@@ -10,20 +10,22 @@ use bellwether_core::name::{At, Part};
 use bellwether_core::settings::QueueSettings;
 use bellwether_core::time::{BootTime, WallTime};
 
+use super::super::human::Wall;
+
 /// Bytes between a content's change and the content: its checksum.
 const CONTENT_CHECKSUM_BYTES: usize = 4;
 
 /// A change as it was found.
-pub(super) struct Shown<'a> {
+pub(crate) struct Shown<'a> {
     /// Its first byte in the payload.
     pub(super) offset: usize,
-    pub(super) change: Change,
+    pub(crate) change: Change,
     /// The bytes that follow a [`Change::Content`].
     pub(super) content: &'a [u8],
 }
 
 /// Decodes a payload change by change. An `Err` says what does not make sense, or is `visit`'s own.
-pub(super) fn each_change(
+pub(crate) fn each_change(
     payload: &[u8],
     mut visit: impl FnMut(&Shown<'_>) -> Result<(), String>,
 ) -> Result<(), String> {
@@ -254,56 +256,5 @@ struct Ms(u64);
 impl fmt::Display for Ms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 == u64::MAX { f.write_str("infinite") } else { self.0.fmt(f) }
-    }
-}
-
-/// A wall-clock time, as UTC.
-struct Wall(WallTime);
-
-impl fmt::Display for Wall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const DAY_MS: u64 = 24 * 3600 * 1000;
-        let ms = self.0.0;
-        // Years of five digits and more are mistakes or far-off sentinels: show the number.
-        if ms >= 253_402_300_800_000 {
-            return write!(f, "{ms}");
-        }
-        let (year, month, day) = date(ms / DAY_MS);
-        let (s, ms) = (ms % DAY_MS / 1000, ms % 1000);
-        let (hour, minute, second) = (s / 3600, s / 60 % 60, s % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
-    }
-}
-
-/// The Gregorian date so many days after 1970-01-01, counting years from March so that the leap day
-/// is a year's last.
-fn date(days: u64) -> (u64, u64, u64) {
-    const ERA_DAYS: u64 = 146_097;
-    let days = days + 719_468;
-    let (era, day) = (days / ERA_DAYS, days % ERA_DAYS);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    (era * 400 + year + carry, month, day)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_shown_as_utc() {
-        for (ms, text) in [
-            (0, "1970-01-01T00:00:00.000Z"),
-            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
-            (1_709_251_199_999, "2024-02-29T23:59:59.999Z"),
-            (1_767_225_600_000, "2026-01-01T00:00:00.000Z"),
-            (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
-            (u64::MAX, "18446744073709551615"),
-        ] {
-            assert_eq!(Wall(WallTime(ms)).to_string(), text);
-        }
     }
 }

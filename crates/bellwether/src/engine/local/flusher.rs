@@ -11,7 +11,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::shared::Shared;
+use crate::clock::Stopwatch;
 use crate::journal::Flush;
+use crate::stats::Tally;
 
 /// How long what nobody waits for may stay unflushed: deliveries, of which a power cut may lose
 /// the last ones. Whoever received is about to settle, and then one flush does for both. Also how
@@ -33,6 +35,8 @@ pub(super) struct FlusherBell {
     /// Set before the flusher looks for the last time; so whoever leaves something and then finds
     /// it awake is seen.
     rest: AtomicU8,
+    /// How long flushes took, in microseconds.
+    pub(super) flush_us: Tally,
 }
 
 /// What a turn has left to do.
@@ -145,11 +149,16 @@ pub(super) fn start(shared: Arc<Shared>, flush: Arc<dyn Flush>) -> JoinHandle<()
 fn run(shared: &Shared, flush: &dyn Flush) {
     loop {
         match shared.flusher.wait(shared, flush) {
-            Task::Flush => match flush.flush() {
-                Ok(_) if shared.announce() => {}
-                Ok(_) => shared.take_turn(|_| ()),
-                Err(fault) => shared.take_turn(|shard| shard.fail(fault)),
-            },
+            Task::Flush => {
+                let stopwatch = Stopwatch::start();
+                let flushed = flush.flush();
+                shared.flusher.flush_us.record(stopwatch.elapsed().as_micros() as u64);
+                match flushed {
+                    Ok(_) if shared.announce() => {}
+                    Ok(_) => shared.take_turn(|_| ()),
+                    Err(fault) => shared.take_turn(|shard| shard.fail(fault)),
+                }
+            }
             Task::Turn => shared.take_turn(|_| ()),
             Task::End => return,
         }

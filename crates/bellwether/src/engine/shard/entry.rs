@@ -3,6 +3,7 @@
 use bellwether_core::command::{Command, NewContent, Settlement};
 use bellwether_core::error::Refusal;
 use bellwether_core::limits;
+use bellwether_core::name::SessionId;
 
 use super::{CHANGE_BYTES_MAX, Shard};
 use crate::engine::Call;
@@ -16,12 +17,17 @@ impl<R> Shard<R> {
     pub(super) fn make_room(&mut self, call: &Call) -> Result<(), Error> {
         let mut bytes: usize =
             call.contents.iter().map(|content| content.len() + CHANGE_BYTES_MAX).sum();
-        if let Command::Send { messages, .. } = &call.request.command {
-            // Every queue that a message is forwarded through writes its session down once more.
-            let sessions = messages.iter().filter_map(|message| message.session.as_ref());
-            let once_more: usize = sessions.map(|session| session.as_str().len()).sum();
-            bytes += once_more * usize::from(limits::FORWARD_HOPS_MAX);
-        }
+        // Every queue that a message is forwarded through writes its session down once more.
+        let sessions_bytes: usize = match &call.request.command {
+            Command::Send { messages, .. } => {
+                messages.iter().filter_map(|m| m.session.as_ref()).map(session_bytes).sum()
+            }
+            Command::Import { messages, .. } => {
+                messages.iter().filter_map(|m| m.session.as_ref()).map(session_bytes).sum()
+            }
+            _ => 0,
+        };
+        bytes += sessions_bytes * usize::from(limits::FORWARD_HOPS_MAX);
         let bytes_max = self.frame_bytes_max.saturating_sub(CHANGE_BYTES_MAX);
         if bytes > bytes_max {
             let (bytes, bytes_max) = (bytes as u64, bytes_max as u64);
@@ -71,6 +77,10 @@ impl<R> Shard<R> {
     }
 }
 
+fn session_bytes(session: &SessionId) -> usize {
+    session.as_str().len()
+}
+
 /// A command names the contents beside it by index and length: both must be true.
 pub(super) fn check_contents(call: &Call) -> Result<(), Refusal> {
     let is_there = |index: usize, bytes: u32| {
@@ -84,6 +94,11 @@ pub(super) fn check_contents(call: &Call) -> Result<(), Refusal> {
         Command::Settle { settlements, .. } => settlements
             .iter()
             .filter_map(|settlement| settlement.overlay)
+            .all(|new| is_there(new.index as usize, new.bytes)),
+        Command::Import { messages, .. } => messages
+            .iter()
+            .flat_map(|message| [Some(message.content), message.overlay])
+            .flatten()
             .all(|new| is_there(new.index as usize, new.bytes)),
         Command::SetSessionState { state: Some(new), .. } => {
             is_there(new.index as usize, new.bytes)

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use super::Shard;
 use crate::engine::content::CHECKSUM_BYTES;
 use crate::journal::{Block, Job, JournalFault, Pressure};
+use crate::stats::{Health, Histogram};
 
 /// Changes in one slice of a snapshot: well under 5 ms of the writer's time.
 const SNAPSHOT_SLICE: usize = 4096;
@@ -249,6 +250,20 @@ impl<R> Shard<R> {
     pub fn is_short_of_space(&self) -> bool {
         let journal = self.journal.as_ref().filter(|_| self.broken.is_none());
         self.stalled || journal.is_some_and(|journal| journal.pressure() == Pressure::Full)
+    }
+
+    /// Whether it works.
+    pub(crate) fn health(&self) -> Health {
+        match &self.broken {
+            Some(fault) => Health::Broken(fault.clone()),
+            None if self.is_short_of_space() => Health::ShortOfSpace,
+            None => Health::Sound,
+        }
+    }
+
+    /// How many answers waited for the same flush.
+    pub(crate) fn batch(&self) -> Histogram {
+        self.batch.read()
     }
 
     /// An idle writer marks how far all is durable, once. True if a mark was appended and wants a

@@ -51,6 +51,7 @@ mod walk;
 pub use append::FileJournal;
 pub use check::{State, Verdict, Visitor, check, dump};
 pub use disk::{Access, Disk, DiskFile, LockFault, LockGuard};
+pub use names::has_store;
 pub use open::{CutTail, RecoveryReport};
 pub use options::FileOptions;
 pub use real_disk::RealDisk;

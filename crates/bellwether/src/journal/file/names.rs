@@ -1,5 +1,8 @@
 //! Names of files in a journal's folder.
 
+use std::io;
+use std::path::Path;
+
 /// What a name says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
@@ -44,6 +47,21 @@ impl Name {
             Self::Other
         }
     }
+}
+
+/// Whether a folder holds a store; one that is not there holds none. Touches nothing.
+pub fn has_store(dir: &Path) -> io::Result<bool> {
+    let entries = match std::fs::read_dir(dir) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+        entries => entries?,
+    };
+    for entry in entries {
+        let name = entry?.file_name();
+        if matches!(Name::parse(&name.to_string_lossy()), Name::Unit(_) | Name::Snapshot(_)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 pub(super) fn unit(number: u64) -> String {

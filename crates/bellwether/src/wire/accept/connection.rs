@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use bellwether_core::codec::Reader;
 use bellwether_core::command::Command;
+use bellwether_core::error::Refusal;
 use bellwether_core::name::{MemberSlot, Ticket};
 use bellwether_core::outcome::Outcome;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -30,6 +31,7 @@ use crate::engine::ask::Ask;
 use crate::engine::content::Unread;
 use crate::engine::local::shared::{Entered, Shared};
 use crate::engine::outbox::{Outbox, Posted};
+use crate::error::Error;
 use crate::wire::call::{get_call, put_answer, put_withdrawn};
 use crate::wire::parts::{Parts, put_parts};
 use crate::wire::pipe::Pipe;
@@ -71,6 +73,7 @@ struct Asked {
     ticket: Ticket,
     ask: Arc<Ask>,
     bytes: usize,
+    is_withdrawn: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,7 +149,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 Poll::Pending => {}
             }
             if self.patience.as_mut().poll(cx).is_ready() {
-                if !std::mem::take(&mut self.is_heard) {
+                if !std::mem::take(&mut self.is_heard) || self.step == Step::New {
                     return Poll::Ready(Ended::Left);
                 }
                 self.wait_for_life();
@@ -158,9 +161,9 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         }
     }
 
-    /// Twice within the time that the other side may be silent somebody looks whether it was.
+    /// The next look whether the other side was silent for as long as it may be.
     fn wait_for_life(&mut self) {
-        let wait = Duration::from_millis((self.limits.silence_ms_max / 2).into());
+        let wait = Duration::from_millis(self.limits.silence_ms_max.into());
         self.patience = Box::pin(tokio::time::sleep(wait));
     }
 
@@ -199,7 +202,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
 
     /// Does what a frame asks for. True if there is enough in the inbox for a turn.
     fn take(&mut self, frame: Frame) -> Result<bool, Goodbye> {
-        let wrong = |e: WireError| goodbye(Why::Protocol, e.to_string());
+        let wrong = |e: WireError| {
+            let why = if matches!(e, WireError::Parts { .. }) { Why::Limit } else { Why::Protocol };
+            goodbye(why, e.to_string())
+        };
         match (frame.kind, &self.step) {
             (Kind::Hello, Step::New) => self.greet(&Hello::get(&frame.body).map_err(wrong)?)?,
             (Kind::AskPart | Kind::Ask, Step::Open) => {
@@ -246,7 +252,14 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         if self.is_over.load(Ordering::Acquire) {
             return Err(goodbye(Why::Done, "the member speaks on another connection by now"));
         }
-        let call = get_call(whole).map_err(|e| goodbye(Why::Protocol, e.to_string()))?;
+        let call = match get_call(whole) {
+            Ok(call) => call,
+            // The next frame begins where it should: nobody else is to suffer.
+            Err(e) => {
+                self.refuse(number, e.to_string());
+                return Ok(false);
+            }
+        };
         if matches!(call.request.command, Command::Tick) {
             return Err(goodbye(Why::Protocol, "time is the server's own affair"));
         }
@@ -270,7 +283,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             Entered::Wait(ticket) => (ticket, false),
             Entered::Answered => (Ticket(0), false),
         };
-        let asked = Asked { ticket, ask, bytes: whole.len() };
+        let asked = Asked { ticket, ask, bytes: whole.len(), is_withdrawn: false };
         if self.asked.insert(number, asked).is_some() {
             let text = format!("two asks under the number {number} at a time");
             return Err(goodbye(Why::Protocol, text));
@@ -278,9 +291,19 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         Ok(is_turn_due)
     }
 
+    /// Answers an ask that cannot be understood.
+    fn refuse(&mut self, number: u64, why: String) {
+        self.scratch.clear();
+        let refusal = Refusal::InvalidValue { what: "call", why };
+        put_answer(&Err(refusal.into()), self.shared.now(), &mut self.scratch);
+        put_parts(Kind::Answer, number, &self.scratch, self.pipe.out());
+    }
+
     /// The answer is not wanted any more. One that is on its way already is not stopped by that.
     fn withdraw(&mut self, number: u64, gives_back: bool) {
-        let Some(Asked { ticket, ask, .. }) = self.asked.get(&number) else { return };
+        let Some(asked) = self.asked.get_mut(&number) else { return };
+        let Asked { ticket, ask, is_withdrawn, .. } = asked;
+        *is_withdrawn = true;
         if gives_back {
             // Nobody waits for an answer there: it comes by the outbox.
             let _ = ask.leave();
@@ -291,15 +314,24 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
     /// Puts answers into bytes, as many as are worth while.
     fn answer(&mut self, waker: &Waker) {
         self.outbox.take(&mut self.posted, waker);
+        // What is not said before the last words goes back.
+        if matches!(self.step, Step::Ending(_)) {
+            return;
+        }
         while self.pipe.backlog() < BACKLOG_BYTES_MAX
             && let Some((ask, answer)) = self.posted.pop_front()
         {
             let number = ask.number();
-            if let Some(asked) = self.asked.remove(&number) {
-                self.bytes -= asked.bytes;
-            }
+            let asked = self.asked.remove(&number);
+            self.bytes -= asked.as_ref().map_or(0, |asked| asked.bytes);
+            let is_withdrawn = asked.is_some_and(|asked| asked.is_withdrawn);
             self.scratch.clear();
             match answer {
+                None if !is_withdrawn && self.step != Step::Stopping => {
+                    let why = "the writer broke off over it; the server's log says more";
+                    let lost = Err(Error::Unknown(why.into()));
+                    put_answer(&lost, self.shared.now(), &mut self.scratch);
+                }
                 Some(answer) if !ask.is_left() => {
                     if let Ok(Unread { outcome: Outcome::Joined(member), .. }) = &answer {
                         self.acceptor.speakers.joined(*member, &self.is_over);

@@ -1,0 +1,53 @@
+//! `bellwether election list`.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use bellwether::core::command::LeaseKind;
+use clap::Args;
+use serde_json::Value;
+
+use super::super::failure::Ended;
+use super::super::form::lease as form;
+use super::super::human::Wall;
+use super::super::reach::Reach;
+use super::super::table::Table;
+
+const EXAMPLES: &str = "\
+Examples:
+  bellwether election list
+  bellwether election list --output json | jq -r '.[].name'";
+
+/// All elections: leases that members keep by their heartbeat.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct List {
+    #[command(flatten)]
+    reach: Reach,
+}
+
+impl List {
+    pub(crate) fn run(&self, out: &mut dyn Write) -> Ended {
+        self.reach.look(out, async |store, screen| {
+            let mut elections = store.leases().await?;
+            elections.retain(|info| info.kind == LeaseKind::Bound);
+            if screen.is_json() {
+                screen.json(&Value::Array(elections.iter().map(form::to_json).collect()))?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            let mut table = Table::new(&["NAME", ">TERM", "SINCE", "LEADER", "SAYS", ">WAITING"]);
+            for info in &elections {
+                table.row([
+                    info.name.to_string(),
+                    info.term.to_string(),
+                    Wall(info.granted_at).to_string(),
+                    info.holder.map_or("nobody".into(), |member| member.to_string()),
+                    info.metadata.clone(),
+                    info.waiting.len().to_string(),
+                ]);
+            }
+            screen.table(&table)?;
+            Ok(ExitCode::SUCCESS)
+        })
+    }
+}

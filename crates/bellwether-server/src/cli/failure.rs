@@ -1,0 +1,211 @@
+//! Why a command did not do what was asked, in words and as an exit code.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use bellwether::journal::JournalFault;
+use bellwether::{Error, LeaseRefusal, Refusal};
+
+use crate::config::ConfigFault;
+
+/// There was nothing to do, or the answer is no.
+pub(crate) const NOTHING: u8 = 1;
+/// The command line was not understood.
+pub(crate) const USAGE: u8 = 64;
+/// The rules say no, or what was given to read makes no sense.
+const REFUSED: u8 = 65;
+/// What was named is not there.
+const NOT_THERE: u8 = 66;
+/// The server cannot be reached, or an address cannot be listened on.
+const UNAVAILABLE: u8 = 69;
+/// The server, or this program, failed.
+const INTERNAL: u8 = 70;
+/// A store, a file or a pipe could not be used.
+const IO_FAULT: u8 = 74;
+/// The rules say no for now, or another process has the store open.
+const TRY_AGAIN: u8 = 75;
+/// It is not known whether it was done.
+const UNKNOWN: u8 = 76;
+/// A setting is wrong.
+const CONFIG: u8 = 78;
+
+/// The table of exit codes, for `--help`.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0   done
+  1   there was nothing to do, or the answer is no: no message came, nothing matched, the
+      question was answered with no, `doctor` found a problem, `journal` a torn tail
+  2   `journal` found damage
+  64  the command line was not understood, or a question was left without an answer
+  65  refused: the rules say no, or what was given to read makes no sense
+  66  what was named is not there: a queue, a message, a session, a lease, a file
+  69  the server cannot be reached, or does not do that; `serve` cannot listen there
+  70  the server or this program failed
+  74  a store, a file or a pipe could not be used: not there, unreadable, damaged
+  75  refused for now: held by somebody else, full or busy, or another process has the store
+      open; the same may succeed later
+  76  it is not known whether it was done; look, or ask again
+  78  a setting of `serve` is wrong";
+
+/// How a command ends.
+pub(crate) type Ended = Result<ExitCode, Failure>;
+
+/// Why a command did not do what was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// It cannot be done from here.
+    NotHere(&'static str),
+    /// A setting is wrong.
+    Config(ConfigFault),
+    /// The address can be reached by others, who would need no credentials.
+    Exposed(String),
+    /// The address cannot be listened on.
+    Listen(String),
+    /// The server cannot start for want of something of the system's.
+    Start(String),
+    /// Another process has the store open.
+    InUse(String),
+    /// There is no store in the folder.
+    NoStore(String),
+    /// There is none, and the command could make one.
+    NoStoreYet(String),
+    /// The store could not be looked at.
+    Journal(JournalFault),
+    /// The answer could not be written.
+    Output(io::Error),
+    /// Something that was to be read could not be.
+    Input {
+        /// What.
+        what: String,
+        /// Why not.
+        error: io::Error,
+    },
+    /// What was read makes no sense.
+    BadInput(String),
+    /// The command line makes no sense.
+    Usage(String),
+    /// What was named is not there.
+    NotThere(String),
+    /// The server cannot be reached.
+    Unreachable(String),
+    /// The store said no, or failed.
+    Store(Error),
+    /// This program could not do its part.
+    Internal(String),
+}
+
+impl Failure {
+    /// The exit code that stands for it.
+    pub(crate) fn code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Config(_) | Self::Exposed(_) => CONFIG,
+            Self::NotHere(_) | Self::Unreachable(_) | Self::Listen(_) => UNAVAILABLE,
+            Self::InUse(_) | Self::Journal(JournalFault::InUse { .. }) => TRY_AGAIN,
+            Self::Input { error, .. } if error.kind() == io::ErrorKind::NotFound => NOT_THERE,
+            Self::NotThere(_) => NOT_THERE,
+            Self::NoStore(_)
+            | Self::NoStoreYet(_)
+            | Self::Journal(_)
+            | Self::Output(_)
+            | Self::Start(_)
+            | Self::Input { .. } => IO_FAULT,
+            Self::BadInput(_) => REFUSED,
+            Self::Usage(_) => USAGE,
+            Self::Internal(_) => INTERNAL,
+            Self::Store(error) => code_of(error),
+        })
+    }
+}
+
+fn code_of(error: &Error) -> u8 {
+    match error {
+        Error::Refused(refusal) if refusal.retry() => TRY_AGAIN,
+        Error::Refused(
+            Refusal::QueueNotFound(_)
+            | Refusal::MessageNotFound(_)
+            | Refusal::Lease(LeaseRefusal::NotPresent(_)),
+        ) => NOT_THERE,
+        Error::Refused(_) => REFUSED,
+        Error::Fault(JournalFault::InUse { .. }) => TRY_AGAIN,
+        Error::Fault(_) | Error::Unreadable { .. } => IO_FAULT,
+        Error::Unknown(_) => UNKNOWN,
+        Error::Failed(_) | Error::Closed => INTERNAL,
+        Error::Unreachable { .. } => UNAVAILABLE,
+        Error::Address { .. } => USAGE,
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotHere(what) => f.write_str(what),
+            Self::Config(fault) => fault.fmt(f),
+            Self::NoStore(dir) => {
+                write!(f, "there is no store in {dir}; name the folder of a `file:` address")
+            }
+            Self::NoStoreYet(dir) => {
+                write!(f, "there is no store in {dir}; check the path, or make one with --create")
+            }
+            Self::Journal(fault) => fault.fmt(f),
+            Self::Output(e) => write!(f, "cannot write the answer: {e}"),
+            Self::Input { what, error } => write!(f, "cannot read {what}: {error}"),
+            Self::BadInput(what)
+            | Self::Usage(what)
+            | Self::NotThere(what)
+            | Self::Unreachable(what)
+            | Self::Exposed(what)
+            | Self::Listen(what)
+            | Self::Start(what)
+            | Self::InUse(what)
+            | Self::Internal(what) => f.write_str(what),
+            Self::Store(error) => {
+                error.fmt(f)?;
+                f.write_str(way_out(error))
+            }
+        }
+    }
+}
+
+/// What whoever starts a server can do about it, where the fault itself does not say.
+fn way_out(error: &Error) -> &'static str {
+    match error {
+        Error::Fault(JournalFault::InUse { .. }) => {
+            "; stop that process, or name another folder with --data"
+        }
+        Error::Fault(JournalFault::Unusable { .. }) => {
+            "; let this user write there, or name another folder with --data"
+        }
+        _ => "",
+    }
+}
+
+impl From<ConfigFault> for Failure {
+    fn from(fault: ConfigFault) -> Self {
+        Self::Config(fault)
+    }
+}
+
+impl From<JournalFault> for Failure {
+    fn from(fault: JournalFault) -> Self {
+        Self::Journal(fault)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(e: io::Error) -> Self {
+        Self::Output(e)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Store(refusal.into())
+    }
+}

@@ -1,0 +1,280 @@
+//! `bellwether import`.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use bellwether::core::name::QueueName;
+use bellwether::{Bellwether, Exported, SettingsPatch};
+use bytes::Bytes;
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::export::VERSION;
+use super::failure::{Ended, Failure};
+use super::form::{Fields, exported, queue as form_queue, read_base64};
+use super::human::count;
+use super::progress::Progress;
+use super::reach::{Absent, Reach, has_queue};
+
+const EXAMPLES: &str = "\
+Examples:
+  bellwether import store.jsonl
+  bellwether import store.jsonl --dry-run
+  bellwether import --data ./copy --create < store.jsonl";
+
+/// Messages go in together, all or none: so many at most, and so large.
+const BATCH_MAX: usize = 500;
+const BATCH_BYTES_MAX: usize = 4 << 20;
+
+/// Read what `bellwether export` wrote: queues, messages with their past, states of sessions.
+///
+/// A queue that is there keeps its settings and gets the messages added; messages get new numbers.
+/// Importing twice adds twice. An error names the line; what was read before it stays.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Import {
+    /// The file; without it the input is read.
+    file: Option<PathBuf>,
+    /// Read and check everything, change nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// With --data: make a store in the folder if there is none.
+    #[arg(long = "create", requires = "data")]
+    make: bool,
+    #[command(flatten)]
+    reach: Reach,
+}
+
+impl Import {
+    pub(crate) fn run(&self, out: &mut dyn Write) -> Ended {
+        let lines: Box<dyn BufRead> = match &self.file {
+            None => Box::new(io::stdin().lock()),
+            Some(path) => {
+                let what = path.display().to_string();
+                let file = File::open(path).map_err(|error| Failure::Input { what, error })?;
+                Box::new(BufReader::new(file))
+            }
+        };
+        self.reach.run(out, Absent::unless(self.make), async |store, screen| {
+            let mut importing = Importing::new(store, self.dry_run);
+            let ended = importing.read(lines).await;
+            let Importing { queues, sessions, messages, .. } = importing;
+            if let Err(failure) = ended {
+                if messages > 0 && !self.dry_run {
+                    let before = count(messages, "message");
+                    eprintln!("bellwether: {before} imported before this");
+                }
+                return Err(failure);
+            }
+            let would = if self.dry_run { "would import" } else { "imported" };
+            screen.say(
+                &format!(
+                    "{would} {}, {}, {}",
+                    count(queues, "queue"),
+                    count(messages, "message"),
+                    count(sessions, "session state")
+                ),
+                &json!({
+                    "queues": queues,
+                    "messages": messages,
+                    "sessions": sessions,
+                    "dry_run": self.dry_run,
+                }),
+            )?;
+            Ok(ExitCode::SUCCESS)
+        })
+    }
+}
+
+struct Importing<'a> {
+    store: &'a Bellwether,
+    dry_run: bool,
+    progress: Progress,
+    /// The one that is put together now, and where it goes.
+    batch: Vec<Exported>,
+    batch_bytes: usize,
+    batch_to: (String, bool),
+    /// What is set when everything is there: a queue that forwards would move its messages on.
+    forwards: Vec<(String, SettingsPatch)>,
+    begun: bool,
+    ended: bool,
+    queues: u64,
+    sessions: u64,
+    messages: u64,
+}
+
+impl<'a> Importing<'a> {
+    fn new(store: &'a Bellwether, dry_run: bool) -> Self {
+        Self {
+            store,
+            dry_run,
+            progress: Progress::of(None, "imported"),
+            batch: Vec::new(),
+            batch_bytes: 0,
+            batch_to: (String::new(), false),
+            forwards: Vec::new(),
+            begun: false,
+            ended: false,
+            queues: 0,
+            sessions: 0,
+            messages: 0,
+        }
+    }
+
+    async fn read(&mut self, lines: impl BufRead) -> Result<(), Failure> {
+        for (index, line) in lines.split(b'\n').enumerate() {
+            let line = line.map_err(|error| Failure::Input { what: "the export".into(), error })?;
+            if line.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            let number = index + 1;
+            let bad = |why: String| Failure::BadInput(format!("line {number}: {why}"));
+            let value: Value = serde_json::from_slice(&line)
+                .map_err(|error| bad(format!("this is not JSON: {error}")))?;
+            let object = value.as_object().filter(|object| object.len() == 1);
+            let (kind, value) = object
+                .and_then(|object| object.iter().next())
+                .ok_or_else(|| bad("a line is an object with one field".into()))?;
+            self.line(kind, value).await.map_err(|wrong| match wrong {
+                Wrong::Line(why) => bad(why),
+                Wrong::Store(failure) => failure,
+            })?;
+        }
+        self.send().await?;
+        if !self.ended {
+            let why = "the last line is missing: this is not a whole export";
+            return Err(Failure::BadInput(why.into()));
+        }
+        for (queue, patch) in std::mem::take(&mut self.forwards) {
+            if !self.dry_run {
+                self.store.queue(&queue)?.update(patch).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn line(&mut self, kind: &str, value: &Value) -> Result<(), Wrong> {
+        if !self.begun && kind != "export" {
+            return Err(Wrong::Line("an export begins with a line {\"export\": …}".into()));
+        }
+        let fields = Fields::of(value, kind)?;
+        match kind {
+            "export" => {
+                let version: u64 = fields.must("version", Value::as_u64)?;
+                if version > VERSION {
+                    return Err(Wrong::Line(format!(
+                        "version {version} was written by a newer program; this one reads up to \
+                         {VERSION}"
+                    )));
+                }
+                self.begun = true;
+            }
+            "queue" => self.queue(&fields).await?,
+            "session" => self.session(&fields).await?,
+            "message" => self.message(&fields).await?,
+            "end" => {
+                let messages: Option<u64> = fields.number("messages")?;
+                let read = self.messages + self.batch.len() as u64;
+                if messages.is_some_and(|messages| messages != read) {
+                    return Err(Wrong::Line(format!(
+                        "{read} messages were read, not {messages:?}"
+                    )));
+                }
+                self.ended = true;
+            }
+            other => return Err(Wrong::Line(format!("nothing is known of {other:?}"))),
+        }
+        Ok(())
+    }
+
+    async fn queue(&mut self, fields: &Fields<'_>) -> Result<(), Wrong> {
+        let name = fields.must("name", |value| value.as_str().map(str::to_owned))?;
+        let mut settings = form_queue::read_settings(fields.must("settings", Some)?)?;
+        settings.check().map_err(Failure::from)?;
+        QueueName::new(&name).map_err(Failure::from)?;
+        let (to, dead_to) = (settings.forward_to.take(), settings.forward_dead_letters_to.take());
+        self.queues += 1;
+        if self.dry_run {
+            return Ok(());
+        }
+        let existed = has_queue(self.store, &name).await.map_err(Failure::from)?;
+        self.store.create_queue(&name, settings).await.map_err(Failure::from)?;
+        if !existed && (to.is_some() || dead_to.is_some()) {
+            let patch = SettingsPatch {
+                forward_to: to.map(Some),
+                forward_dead_letters_to: dead_to.map(Some),
+                ..SettingsPatch::default()
+            };
+            self.forwards.push((name, patch));
+        }
+        Ok(())
+    }
+
+    async fn session(&mut self, fields: &Fields<'_>) -> Result<(), Wrong> {
+        let queue = fields.must("queue", Value::as_str)?;
+        let name = fields.must("name", Value::as_str)?;
+        let state = fields.must("state_base64", |value| read_base64(value.as_str()?))?;
+        self.sessions += 1;
+        if self.dry_run {
+            return Ok(());
+        }
+        let set = async {
+            let queue = self.store.queue(queue)?;
+            let session = queue.accept_session().named(name).await?;
+            session.set_state(Some(Bytes::from(state))).await?;
+            session.close().await
+        };
+        Ok(set.await.map_err(Failure::from)?)
+    }
+
+    async fn message(&mut self, fields: &Fields<'_>) -> Result<(), Wrong> {
+        let (queue, dead_letter, exported) = exported::read(fields)?;
+        let to = (queue, dead_letter);
+        let full = self.batch.len() >= BATCH_MAX || self.batch_bytes >= BATCH_BYTES_MAX;
+        if full || self.batch_to != to {
+            self.send().await?;
+            self.batch_to = to;
+        }
+        self.batch_bytes += exported.message.body().len();
+        self.batch.push(exported);
+        Ok(())
+    }
+
+    async fn send(&mut self) -> Result<(), Failure> {
+        let batch = std::mem::take(&mut self.batch);
+        self.batch_bytes = 0;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let count = batch.len() as u64;
+        if !self.dry_run {
+            let (queue, dead_letter) = &self.batch_to;
+            let queue = self.store.queue(queue)?;
+            let half = if *dead_letter { queue.dead_letters() } else { queue };
+            half.import(batch).await?;
+        }
+        self.messages += count;
+        self.progress.add(count);
+        Ok(())
+    }
+}
+
+/// What is wrong with a line, or with what became of it.
+enum Wrong {
+    Line(String),
+    Store(Failure),
+}
+
+impl From<String> for Wrong {
+    fn from(why: String) -> Self {
+        Self::Line(why)
+    }
+}
+
+impl From<Failure> for Wrong {
+    fn from(failure: Failure) -> Self {
+        Self::Store(failure)
+    }
+}

@@ -1,0 +1,42 @@
+//! Progress of long work: on a terminal only, and never in the answer.
+
+use std::io::{self, IsTerminal as _};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// How far it is.
+pub(crate) struct Progress(ProgressBar);
+
+impl Progress {
+    /// Of so many messages, or of nobody knows how many.
+    pub(crate) fn of(messages: Option<u64>, what: &'static str) -> Self {
+        let bar = match messages {
+            Some(messages) => ProgressBar::new(messages),
+            None => ProgressBar::new_spinner(),
+        };
+        if !io::stderr().is_terminal() {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let form = match messages {
+            Some(_) => "{msg} {wide_bar} {human_pos}/{human_len} {eta}",
+            None => "{spinner} {msg} {human_pos}",
+        };
+        if let Ok(style) = ProgressStyle::with_template(form) {
+            bar.set_style(style);
+        }
+        bar.set_message(what);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self(bar)
+    }
+
+    pub(crate) fn add(&self, messages: u64) {
+        self.0.inc(messages);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

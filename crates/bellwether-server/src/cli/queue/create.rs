@@ -1,0 +1,60 @@
+//! `bellwether queue create`.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use bellwether::QueueSettings;
+use clap::Args;
+use serde_json::json;
+
+use super::super::failure::Ended;
+use super::super::human::ms;
+use super::super::reach::{Absent, Reach, has_queue};
+use super::settings::Settings;
+
+const EXAMPLES: &str = "\
+Examples:
+  bellwether queue create orders
+  bellwether queue create orders --lock 2m --deliveries-max 5 --ttl 7d
+  bellwether queue create mail --sessions --duplicate-window 10m
+  bellwether queue create orders --data ./store --create";
+
+/// Make a queue; one that is there is left as it is.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Create {
+    /// Its name.
+    queue: String,
+    /// Every message names a session, and receivers take one session at a time.
+    #[arg(long)]
+    sessions: bool,
+    #[command(flatten)]
+    settings: Settings,
+    /// With --data: make a store in the folder if there is none.
+    #[arg(long = "create", requires = "data")]
+    make: bool,
+    #[command(flatten)]
+    reach: Reach,
+}
+
+impl Create {
+    pub(crate) fn run(&self, out: &mut dyn Write) -> Ended {
+        let usual = QueueSettings {
+            sessions: self.sessions,
+            duplicate_window_ms: self.settings.duplicate_window.map(ms),
+            ..QueueSettings::default()
+        };
+        let settings = self.settings.patch().apply(&usual)?;
+        self.reach.run(out, Absent::unless(self.make), async |store, screen| {
+            let existed = has_queue(store, &self.queue).await?;
+            let queue = store.create_queue(&self.queue, settings).await?;
+            let name = queue.name().as_str();
+            let told = if existed { "was there before" } else { "created" };
+            screen.say(
+                &format!("queue {name:?} {told}"),
+                &json!({ "queue": name, "existed": existed }),
+            )?;
+            Ok(ExitCode::SUCCESS)
+        })
+    }
+}

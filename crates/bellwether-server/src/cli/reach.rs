@@ -1,0 +1,205 @@
+//! Which store a command works on, reached in one place.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bellwether::core::time::WallTime;
+use bellwether::journal::JournalFault;
+use bellwether::journal::file::has_store;
+use bellwether::{Bellwether, Clock, Error, Open, Queue, Refusal};
+use clap::Args;
+
+use super::failure::{Ended, Failure};
+use super::screen::{Format, Screen};
+
+/// Where a server is looked for.
+pub(crate) const DEFAULT_SERVER: &str = "bellwether://127.0.0.1:7401";
+const SERVER_HELP: &str = "The server: bellwether://HOST:PORT, HOST:PORT, or bellwether+unix:PATH \
+    [env: BELLWETHER_SERVER] [default: bellwether://127.0.0.1:7401]";
+const SERVER_VARIABLE: &str = "BELLWETHER_SERVER";
+/// How long a server is waited for: somebody may sit at the terminal.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// From here on two names are alike enough to be taken for each other.
+const ALIKE: f64 = 0.8;
+
+/// Which store, and how the answer is written.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Reach {
+    #[arg(long, value_name = "ADDRESS", help = SERVER_HELP)]
+    server: Option<String>,
+    /// The folder of a store that no process has open: works on it directly.
+    #[arg(long, value_name = "DIR", conflicts_with = "server")]
+    data: Option<PathBuf>,
+    /// How the answer is written: a table for people, or JSON, one value a line.
+    #[arg(long, value_enum, default_value_t, value_name = "FORM")]
+    pub(crate) output: Format,
+}
+
+/// Whether a folder without a store becomes one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// No: it is a slip of the pen.
+    Refused,
+    /// No, but `--create` would make one.
+    NeedsCreate,
+    /// Yes, it was asked for.
+    Created,
+}
+
+impl Absent {
+    /// For a command that has a `--create`.
+    pub(crate) fn unless(create: bool) -> Self {
+        if create { Self::Created } else { Self::NeedsCreate }
+    }
+}
+
+impl Reach {
+    /// Opens the store, does the work, and closes the store: what was done is then flushed.
+    pub(crate) fn run(
+        &self,
+        out: &mut dyn Write,
+        absent: Absent,
+        work: impl AsyncFnOnce(&Bellwether, &mut Screen<'_>) -> Ended,
+    ) -> Ended {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .map_err(|e| Failure::Internal(format!("cannot start a runtime: {e}")))?;
+        let mut screen = Screen::new(out, self.output);
+        runtime.block_on(async {
+            let store = self.open(absent).await?;
+            let ended = match work(&store, &mut screen).await {
+                Err(failure) => Err(with_next_step(&store, failure).await),
+                ended => ended,
+            };
+            store.close().await;
+            ended
+        })
+    }
+
+    /// The same for a store that must be there.
+    pub(crate) fn look(
+        &self,
+        out: &mut dyn Write,
+        work: impl AsyncFnOnce(&Bellwether, &mut Screen<'_>) -> Ended,
+    ) -> Ended {
+        self.run(out, Absent::Refused, work)
+    }
+
+    /// The folder, if the command works on one directly.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.data.as_deref()
+    }
+
+    /// Opens the store; whoever asks closes it.
+    pub(crate) async fn open(&self, absent: Absent) -> Result<Bellwether, Failure> {
+        if let Some(dir) = &self.data {
+            check_folder(dir, absent)?;
+            let opened = Bellwether::open(file_address(dir)?).await;
+            return opened.map_err(|error| in_use(dir, error));
+        }
+        let address = self.server_address()?;
+        let opened = Open::new(address.clone()).patience(PATIENCE).open().await;
+        opened.map_err(|error| match error {
+            Error::Unreachable { why, .. } => Failure::Unreachable(format!(
+                "cannot reach a server at {address}: {why}; start one with `bellwether serve`, \
+                 name another with --server or {SERVER_VARIABLE}, or work on a folder with --data"
+            )),
+            error => Failure::Store(error),
+        })
+    }
+
+    fn server_address(&self) -> Result<String, Failure> {
+        let named = self.server.clone();
+        let named = named.or_else(|| std::env::var(SERVER_VARIABLE).ok().filter(|a| !a.is_empty()));
+        let address = named.unwrap_or_else(|| DEFAULT_SERVER.into());
+        if address.starts_with("bellwether") && address.contains(':') {
+            return Ok(address);
+        }
+        // Anything else that has a scheme would open a store in this process instead.
+        let is_bare = address.split_once(':').is_none_or(|(_, rest)| {
+            rest.chars().all(|c| c.is_ascii_digit()) || address.starts_with('[')
+        });
+        if is_bare {
+            return Ok(format!("bellwether://{address}"));
+        }
+        Err(Failure::Usage(format!(
+            "--server {address}: this is not the address of a server; write bellwether://HOST:PORT, \
+             or name a folder with --data DIR"
+        )))
+    }
+}
+
+/// The address of a folder. An address that begins with `file://` is read as a URL, so two slashes at
+/// the beginning of a path become the one they mean.
+fn file_address(dir: &Path) -> Result<String, Failure> {
+    let path: PathBuf = dir.components().collect();
+    match path.to_str() {
+        Some(path) => Ok(format!("file:{path}")),
+        None => Err(Failure::Usage(format!("--data {}: the name is not UTF-8", dir.display()))),
+    }
+}
+
+fn check_folder(dir: &Path, absent: Absent) -> Result<(), Failure> {
+    let there = has_store(dir)
+        .map_err(|error| Failure::Input { what: format!("the folder {}", dir.display()), error })?;
+    match absent {
+        _ if there => Ok(()),
+        Absent::Created => Ok(()),
+        Absent::Refused => Err(Failure::NoStore(dir.display().to_string())),
+        Absent::NeedsCreate => Err(Failure::NoStoreYet(dir.display().to_string())),
+    }
+}
+
+fn in_use(dir: &Path, error: Error) -> Failure {
+    match error {
+        Error::Fault(JournalFault::InUse { holder, .. }) => Failure::InUse(format!(
+            "cannot open the store in {}: another process has it open ({holder}); if that is a \
+             server, leave out --data and reach it with --server ADDRESS",
+            dir.display()
+        )),
+        Error::Fault(fault) => Failure::Journal(fault),
+        error => Failure::Store(error),
+    }
+}
+
+/// Says what may have been meant.
+async fn with_next_step(store: &Bellwether, failure: Failure) -> Failure {
+    let Failure::Store(Error::Refused(Refusal::QueueNotFound(queue))) = &failure else {
+        return failure;
+    };
+    let Ok(queues) = store.queues().await else { return failure };
+    let names = queues.iter().map(|info| info.name.as_str());
+    let next = did_you_mean(queue.as_str(), names)
+        .unwrap_or_else(|| "`bellwether queue list` shows what there is".into());
+    Failure::NotThere(format!("there is no queue {queue:?}; {next}"))
+}
+
+/// The name that was probably meant.
+pub(crate) fn did_you_mean<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let lower = name.to_lowercase();
+    let near = names.map(|known| (strsim::jaro_winkler(&lower, &known.to_lowercase()), known));
+    let (_, nearest) =
+        near.filter(|(near, _)| *near >= ALIKE).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(format!("did you mean {nearest:?}?"))
+}
+
+/// Whether there is a queue of this name.
+pub(crate) async fn has_queue(store: &Bellwether, name: &str) -> Result<bool, Error> {
+    match store.queue(name)?.info().await {
+        Err(Error::Refused(Refusal::QueueNotFound(_))) => Ok(false),
+        found => found.map(|_| true),
+    }
+}
+
+/// The wall clock.
+pub(crate) fn now() -> WallTime {
+    Clock::System.now().wall
+}
+
+/// The queue, or the half of it that holds its dead letters.
+pub(crate) fn half(queue: Queue, dead_letters: bool) -> Queue {
+    if dead_letters { queue.dead_letters() } else { queue }
+}

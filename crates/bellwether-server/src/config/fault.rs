@@ -1,0 +1,69 @@
+//! Why a configuration was not taken.
+
+use super::SETTINGS;
+
+/// See the module. Every text names the setting, where it was found, and what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ConfigFault {
+    /// That is not a value of this setting.
+    Value { name: &'static str, text: String, found: String, allowed: String },
+    /// The file has a key that is no setting.
+    Key { key: String, found: String },
+    /// A variable with our prefix is no setting.
+    Variable(String),
+    /// A variable's value, or its name, is not text.
+    NotText(String),
+    /// The file cannot be read.
+    Unreadable { path: String, why: String },
+    /// The file is not TOML.
+    NotToml { found: String, why: String },
+    /// Two settings that do not go together.
+    Together { found: String, why: &'static str },
+    /// The log's filter makes no sense.
+    Filter(String),
+}
+
+impl std::fmt::Display for ConfigFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Value { name, text, found, allowed } => {
+                write!(f, "the setting {name} cannot be {text:?} ({found}); it is {allowed}")
+            }
+            Self::Key { key, found } => {
+                write!(f, "there is no setting {key:?} ({found}); there are ")?;
+                list(f, SETTINGS.iter().map(|setting| setting.name.to_owned()))
+            }
+            Self::Variable(name) => {
+                write!(
+                    f,
+                    "the environment variable {name} is no setting of this program; unset it, or \
+                     did you mean one of "
+                )?;
+                list(f, SETTINGS.iter().map(super::Setting::variable))
+            }
+            Self::NotText(name) => {
+                write!(f, "the environment variable {name} is not text; it must be UTF-8")
+            }
+            Self::Unreadable { path, why } => {
+                write!(
+                    f,
+                    "cannot read the configuration file {path}: {why}; --config or \
+                     BELLWETHER_CONFIG names it"
+                )
+            }
+            Self::NotToml { found, why } => write!(f, "{found} is not TOML: {why}"),
+            Self::Together { found, why } => write!(f, "{why} ({found})"),
+            Self::Filter(why) => {
+                write!(
+                    f,
+                    "the environment variable RUST_LOG is no filter: {why}; it is a level, as \
+                     debug, or levels by target, as warn,bellwether=debug"
+                )
+            }
+        }
+    }
+}
+
+fn list(f: &mut std::fmt::Formatter<'_>, names: impl Iterator<Item = String>) -> std::fmt::Result {
+    f.write_str(&names.collect::<Vec<_>>().join(", "))
+}

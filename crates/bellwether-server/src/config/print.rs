@@ -1,0 +1,18 @@
+//! `--print-config`.
+
+use std::io::{self, Write};
+
+use super::Config;
+
+impl Config {
+    /// Writes the configuration as TOML, with where each value was found. It can be read again.
+    pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        let lines = self.found.iter().map(|(name, toml, _)| format!("{name} = {toml}"));
+        let lines: Vec<_> = lines.collect();
+        let width = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+        for (line, (_, _, source)) in lines.iter().zip(&self.found) {
+            writeln!(out, "{line:width$}  # {source}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,205 @@
+//! The server: one store, and the doors that lead to it.
+//!
+//! ```text
+//!   listen ─► answer /livez ─► open the store ─► ready: banner, systemd ─► …
+//!                                                                          │ SIGTERM, SIGINT
+//!   exit 0 ◄─ close the store ◄─ finish what is in flight ◄─ stop listening ◄┘
+//! ```
+//!
+//! 1. Listening comes before opening: a port that is taken is found before a folder is touched, and
+//!    a store that takes a minute to read is alive, but not ready, during that minute. Who comes by
+//!    the wire meanwhile waits. The Unix socket comes after opening: in a folder that is ours alone
+//!    no other server can be listening.
+//! 2. The store is closed after the last answer has left, or after `stop_ms_max`.
+//! 3. A second signal ends the process at once. That is as a crash is: nothing that was
+//!    acknowledged is lost.
+
+mod banner;
+mod connections;
+mod door;
+mod guard;
+mod over_http;
+mod over_wire;
+mod routes;
+pub(crate) mod security;
+mod signals;
+mod site;
+mod systemd;
+#[cfg(test)]
+mod tests;
+mod unix_socket;
+
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether::clock::{Clock, VirtualClock};
+use bellwether::{Bellwether, Error, Open};
+use tokio::net::UnixListener;
+use tokio_util::task::TaskTracker;
+
+use crate::cli::Failure;
+use crate::config::{Config, Socket};
+use crate::observe;
+use connections::Connections;
+use door::{Door, accept};
+use signals::Signals;
+pub(crate) use site::Site;
+use unix_socket::SocketFile;
+
+/// After the store was closed, how long those who still waited may take to hear of it.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Serves until a signal or a fault ends it; the banner goes to `out`.
+pub(crate) fn run(config: Config, out: &mut dyn Write) -> Result<ExitCode, Failure> {
+    security::check_listen(config.http, config.source("http"))?;
+    security::check_listen(config.wire, config.source("wire"))?;
+    observe::log::start(config.log)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::Start(format!("cannot start the server's threads: {e}")))?;
+    let ended = runtime.block_on(serve(config, out));
+    // What still runs is a store being opened that nobody wants any more.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn serve(config: Config, out: &mut dyn Write) -> Result<ExitCode, Failure> {
+    let mut signals =
+        Signals::new().map_err(|e| Failure::Start(format!("cannot listen for signals: {e}")))?;
+    let http = Door::open(config.http, "--http")?;
+    let wire = Door::open(config.wire, "--wire")?;
+    let clock =
+        if config.virtual_clock { Clock::Virtual(VirtualClock::new()) } else { Clock::System };
+    let connections = Connections::new(&config, http.address, wire.address);
+    let site = Arc::new(Site::new(config, clock, connections));
+    site.show_opening();
+    let doors = TaskTracker::new();
+    let to_site = Arc::clone(&site);
+    doors.spawn(accept(http.listener, site.stopping.clone(), move |stream| {
+        over_http::admit(stream, &to_site);
+    }));
+    let served = tokio::select! {
+        biased;
+        signal = signals.next() => Ok(signal),
+        ended = work(&site, wire, &doors, out) => Err(ended),
+    };
+    if let Ok(signal) = served {
+        tracing::info!(signal = signal.name(), "stopping: no new connections are accepted");
+        signals.exit_at_next();
+    }
+    stop(&site, &doors).await;
+    match served {
+        Ok(_) => {
+            tracing::info!("stopped");
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Opens the store and serves until a fault.
+async fn work(site: &Arc<Site>, wire: Door, doors: &TaskTracker, out: &mut dyn Write) -> Failure {
+    let opened = async {
+        site.show(open(&site.config, &site.clock).await?)?;
+        socket(&site.config).await
+    };
+    let socket = match opened.await {
+        Ok(socket) => socket,
+        Err(failure) => return failure,
+    };
+    let path = socket.as_ref().map(|(_, file)| file.path().to_owned());
+    open_wire(site, wire, socket, doors);
+    // Whoever started us may not listen: that is no reason not to serve.
+    let _ = banner::write(out, site, path.as_deref()).and_then(|()| out.flush());
+    systemd::notify(systemd::READY);
+    tracing::info!(
+        http = %site.connections.http.address(),
+        wire = %site.connections.wire.address(),
+        store = %site.place(),
+        version = env!("CARGO_PKG_VERSION"),
+        "ready"
+    );
+    let fault = observe::health::watch(site).await;
+    tracing::error!(%fault, "the store failed; stopping");
+    Failure::Store(fault.into())
+}
+
+/// The Unix socket, if there is to be one.
+async fn socket(config: &Config) -> Result<Option<(UnixListener, SocketFile)>, Failure> {
+    let Some(path) = config.socket_path() else { return Ok(None) };
+    match SocketFile::listen(&path).await {
+        Ok(socket) => Ok(Some(socket)),
+        // Nobody asked for it: a folder whose path is too long for a socket is no reason not to
+        // serve.
+        Err(why) if config.unix_socket == Socket::Auto => {
+            tracing::warn!("{why}");
+            Ok(None)
+        }
+        Err(why) => Err(Failure::Listen(why)),
+    }
+}
+
+/// Lets those in who come by the wire.
+fn open_wire(
+    site: &Arc<Site>,
+    wire: Door,
+    socket: Option<(UnixListener, SocketFile)>,
+    doors: &TaskTracker,
+) {
+    let (stopping, to_site) = (site.stopping.clone(), Arc::clone(site));
+    let admit = move |stream| over_wire::admit(stream, &to_site);
+    doors.spawn(accept(wire.listener, stopping.clone(), admit));
+    if let Some((listener, file)) = socket {
+        let to_site = Arc::clone(site);
+        doors.spawn(async move {
+            accept(listener, stopping, |stream| over_wire::admit(stream, &to_site)).await;
+            file.remove();
+        });
+    }
+}
+
+async fn stop(site: &Site, doors: &TaskTracker) {
+    systemd::notify(systemd::STOPPING);
+    site.stopping.cancel();
+    doors.close();
+    doors.wait().await;
+    let connections = &site.connections;
+    if !connections.ended_within(site.config.stop_ms_max.ms()).await {
+        let left = connections.open();
+        tracing::warn!(left, "stop_ms_max is over: requests that are still in flight are cut off");
+    }
+    if let Some(store) = site.store() {
+        store.close().await;
+    }
+    // Whoever still waited for a message hears now that the store was closed.
+    connections.ended_within(LAST_WORDS).await;
+    site.observers.close();
+    site.observers.wait().await;
+}
+
+/// Opens the store that the configuration names.
+async fn open(config: &Config, clock: &Clock) -> Result<Bellwether, Failure> {
+    let address = if config.memory {
+        "memory:".to_owned()
+    } else {
+        // Only this user may look into it. If that fails, opening it says why.
+        let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&config.data);
+        // With both slashes, so that those of the path itself are left alone.
+        format!("file://{}", config.data.display())
+    };
+    let open = Open::new(address)
+        .memory_bytes_max(config.memory_bytes_max.get())
+        .body_cache_bytes_max(config.body_cache_bytes_max.size());
+    let open = match clock {
+        Clock::System => open,
+        Clock::Virtual(clock) => open.clock(clock.clone()),
+    };
+    open.open().await.map_err(|error| match error {
+        Error::Fault(fault) => Failure::Store(fault.into()),
+        error => Failure::Store(error),
+    })
+}

@@ -1,0 +1,38 @@
+//! What is said when the server is ready: where everything is, and what to try first.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::site::Site;
+use crate::cli::DEFAULT_SERVER;
+
+/// The first commands to try; `SERVER` says where the server is, if it is not where commands look.
+const FIRST_COMMANDS: [&str; 3] = [
+    "bellwether queue create ordersSERVER",
+    "bellwether send orders 'two coffees'SERVER",
+    "bellwether receive orders --completeSERVER",
+];
+
+pub(super) fn write(out: &mut dyn Write, site: &Site, socket: Option<&Path>) -> io::Result<()> {
+    let url = format!("http://{}", site.connections.http.address());
+    let wire = format!("bellwether://{}", site.connections.wire.address());
+    writeln!(out, "Bellwether {} is ready.\n", env!("CARGO_PKG_VERSION"))?;
+    writeln!(out, "  http     {url}")?;
+    writeln!(out, "           /v1 is the API, /v1/docs its page; /livez /readyz /metrics")?;
+    writeln!(out, "  wire     {wire}")?;
+    if let Some(path) = socket {
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        writeln!(out, "  socket   bellwether+unix:{}", path.display())?;
+    }
+    writeln!(out, "  store    {}", site.place())?;
+    if site.config.virtual_clock {
+        writeln!(out, "  time     moved by POST {url}/v1/test/clock/advance")?;
+        writeln!(out, "  empty it POST {url}/v1/test/reset")?;
+    }
+    writeln!(out, "\nTry:")?;
+    let server = if wire == DEFAULT_SERVER { String::new() } else { format!(" --server {wire}") };
+    for command in FIRST_COMMANDS {
+        writeln!(out, "  {}", command.replace("SERVER", &server))?;
+    }
+    writeln!(out, "\nCtrl-C stops it. `bellwether serve --help` names every setting.")
+}

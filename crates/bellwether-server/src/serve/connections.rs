@@ -1,0 +1,145 @@
+//! How many connections there are, and when they have all ended.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::config::{Config, Source};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    pub(crate) http: Places,
+    pub(crate) wire: Places,
+    pub(crate) refusals: Arc<Refusals>,
+}
+
+/// The places of one kind of connection.
+#[derive(Debug)]
+pub(crate) struct Places {
+    address: SocketAddr,
+    max: u32,
+    free: Arc<Semaphore>,
+    refused: AtomicU64,
+}
+
+/// Requests that were refused before any route saw them, and why.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    host: AtomicU64,
+    origin: AtomicU64,
+}
+
+impl Refusals {
+    pub(super) fn count_host(&self) {
+        self.host.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_origin(&self) {
+        self.origin.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many, by reason.
+    pub(crate) fn read(&self) -> [(&'static str, u64); 2] {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        [("host", read(&self.host)), ("origin", read(&self.origin))]
+    }
+}
+
+impl Connections {
+    /// Places for those who come in at these addresses.
+    pub(super) fn new(config: &Config, http: SocketAddr, wire: SocketAddr) -> Arc<Self> {
+        // Both kinds may be there in full.
+        let of_system = (connections_of_system() / 2).max(1);
+        let places = |setting: &str, wanted, address| {
+            let places = Places::new(wanted, of_system, address);
+            // What nobody asked for is not missed; the metrics show what there is.
+            if places.max() < wanted && *config.source(setting) != Source::Default {
+                tracing::warn!(
+                    setting,
+                    wanted,
+                    max = places.max(),
+                    "the system lets this process open few files; raise its limit (ulimit -n, \
+                     LimitNOFILE) or lower the setting"
+                );
+            }
+            places
+        };
+        Arc::new(Self {
+            http: places("http_connections_max", config.http_connections_max.get(), http),
+            wire: places("wire_connections_max", config.wire_connections_max.get(), wire),
+            refusals: Arc::default(),
+        })
+    }
+
+    /// Whether all have ended within `time`.
+    pub(super) async fn ended_within(&self, time: Duration) -> bool {
+        let ended = async { tokio::join!(self.http.ended(), self.wire.ended()) };
+        tokio::time::timeout(time, ended).await.is_ok()
+    }
+
+    /// How many there are.
+    pub(super) fn open(&self) -> u64 {
+        self.http.open() + self.wire.open()
+    }
+}
+
+impl Places {
+    fn new(wanted: u64, of_system: u32, address: SocketAddr) -> Self {
+        let max = u32::try_from(wanted).unwrap_or(u32::MAX).min(of_system);
+        let free = Arc::new(Semaphore::new(max as usize));
+        Self { address, max, free, refused: AtomicU64::new(0) }
+    }
+
+    /// A place for one connection more, or none. It is free again when the place is dropped.
+    pub(super) fn enter(&self) -> Option<OwnedSemaphorePermit> {
+        let place = Arc::clone(&self.free).try_acquire_owned().ok();
+        if place.is_none() {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        place
+    }
+
+    async fn ended(&self) {
+        // Nobody closes the semaphore: when all places can be had, nobody has one.
+        let _ = self.free.acquire_many(self.max).await;
+    }
+
+    /// Where it is listened for them.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How many there are.
+    pub(crate) fn open(&self) -> u64 {
+        (self.max as usize).saturating_sub(self.free.available_permits()) as u64
+    }
+
+    /// How many there may be.
+    pub(crate) fn max(&self) -> u64 {
+        self.max.into()
+    }
+
+    /// How many came when there were so many already.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+}
+
+/// Four fifths of the files that may be open, after asking for as many as may be asked for: the
+/// journal needs some too.
+fn connections_of_system() -> u32 {
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        let raised = rustix::process::Rlimit { current: limit.maximum, ..limit };
+        if setrlimit(Resource::Nofile, raised).is_ok() {
+            limit = raised;
+        }
+    }
+    let files = limit.current.unwrap_or(u64::MAX);
+    u32::try_from(files / 5 * 4).unwrap_or(u32::MAX).max(1)
+}

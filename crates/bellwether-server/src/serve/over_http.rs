@@ -1,0 +1,75 @@
+//! The HTTP door: carries requests to the site.
+//!
+//! HTTP/1.1 only, with a timer of our own: without one the library's limits on time do nothing.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tower::ServiceExt as _;
+
+use super::site::Site;
+
+/// Room for a head and for what a body brings at once.
+const BUFFER_BYTES_MIN: usize = 64 << 10;
+/// To one connection too many. It is not read: whoever sends a lot does not get to.
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
+    content-type: application/problem+json\r\ncontent-length: 199\r\n\r\n\
+    {\"type\":\"/v1/problems/too-many-connections\",\
+    \"title\":\"There are too many connections\",\"status\":503,\
+    \"detail\":\"the server has reached http_connections_max; try again\",\
+    \"retry\":true,\"retry_after_ms\":1000}";
+
+/// Carries the requests of one connection, in a task of its own.
+pub(super) fn admit(stream: TcpStream, site: &Arc<Site>) {
+    let Some(place) = site.connections.http.enter() else {
+        // What does not fit into an empty socket is not worth waiting for.
+        let _ = stream.try_write(FULL);
+        return;
+    };
+    let site = Arc::clone(site);
+    tokio::spawn(async move {
+        carry(stream, site).await;
+        drop(place);
+    });
+}
+
+/// Carries the requests of one connection, one after the other.
+async fn carry(stream: TcpStream, site: Arc<Site>) {
+    let to_site = Arc::clone(&site);
+    let service = service_fn(move |request: Request<Incoming>| {
+        to_site.router().oneshot(request.map(Body::new))
+    });
+    let head_bytes_max = site.config.http_head_bytes_max.size();
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(site.config.http_head_ms_max.ms())
+        .max_header_size(head_bytes_max)
+        .max_buf_size(head_bytes_max.max(BUFFER_BYTES_MIN));
+    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = site.stopping.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(e) = ended {
+        tracing::debug!(error = %e, "an HTTP connection broke off");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_answer_to_one_too_many_is_as_long_as_it_says() {
+        let text = std::str::from_utf8(super::FULL).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("content-length: {}", body.len())), "{}", body.len());
+    }
+}

@@ -1,0 +1,138 @@
+//! What the doors open into: the store, if it is open, and the routes to it.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use axum::Router;
+use bellwether::clock::Clock;
+use bellwether::wire::accept::{Acceptor, Limits};
+use bellwether::{Bellwether, Error};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::connections::Connections;
+use super::routes;
+use crate::cli::Failure;
+use crate::config::Config;
+use crate::http;
+use crate::observe::look::Look;
+use crate::observe::metrics::Drain;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) config: Config,
+    pub(crate) clock: Clock,
+    pub(crate) connections: Arc<Connections>,
+    /// Cancelled when the server is to stop; who waits long should listen.
+    pub(crate) stopping: CancellationToken,
+    pub(crate) health: Look,
+    pub(crate) metrics: Look,
+    pub(crate) drain: Drain,
+    /// Those who watch the store.
+    pub(super) observers: TaskTracker,
+    shown: RwLock<Shown>,
+    resetting: tokio::sync::Mutex<()>,
+}
+
+/// What requests see. All of it belongs to one store, and is made anew for another.
+#[derive(Clone, Debug, Default)]
+struct Shown {
+    store: Option<Bellwether>,
+    router: Router,
+    acceptor: Option<Acceptor>,
+    /// Cancelled when this store is no longer shown, or the server stops.
+    stop: CancellationToken,
+}
+
+impl Site {
+    /// A site whose store is not open yet.
+    pub(super) fn new(config: Config, clock: Clock, connections: Arc<Connections>) -> Self {
+        Self {
+            config,
+            clock,
+            connections,
+            stopping: CancellationToken::new(),
+            health: Look::within(Duration::from_secs(1)),
+            // As long as whoever asks for metrics waits by default.
+            metrics: Look::within(Duration::from_secs(10)),
+            drain: Drain::default(),
+            observers: TaskTracker::new(),
+            shown: RwLock::default(),
+            resetting: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Shows the routes that are there before the store is.
+    pub(super) fn show_opening(self: &Arc<Self>) {
+        self.put(Shown { router: routes::all(self, None), ..Shown::default() });
+    }
+
+    /// Shows a store; whoever waits in the one before is asked to end.
+    pub(super) fn show(self: &Arc<Self>, store: Bellwether) -> Result<(), Error> {
+        let acceptor = Some(Acceptor::new(&store, self.wire_limits())?);
+        let stop = self.stopping.child_token();
+        let state = http::State::new(store.clone(), stop.clone());
+        self.observers.spawn(http::observe(state.clone()));
+        let router = routes::all(self, Some(state));
+        self.put(Shown { store: Some(store), router, acceptor, stop });
+        Ok(())
+    }
+
+    fn wire_limits(&self) -> Limits {
+        Limits {
+            asks_max: self.config.wire_asks_max.get_u32(),
+            bytes_max: self.config.wire_bytes_max.get_u32(),
+            silence_ms_max: self.config.wire_silence_ms_max.get_u32(),
+        }
+    }
+
+    fn put(&self, shown: Shown) {
+        let mut place = self.shown.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *place, shown);
+        drop(place);
+        before.stop.cancel();
+    }
+
+    /// The store, if it is open.
+    pub(crate) fn store(&self) -> Option<Bellwether> {
+        self.shown.read().unwrap_or_else(PoisonError::into_inner).store.clone()
+    }
+
+    pub(super) fn router(&self) -> Router {
+        self.shown.read().unwrap_or_else(PoisonError::into_inner).router.clone()
+    }
+
+    /// What lets a connection of the wire into the store, and what ends it; `None` if the store is
+    /// not open.
+    pub(super) fn acceptor(&self) -> Option<(Acceptor, CancellationToken)> {
+        let shown = self.shown.read().unwrap_or_else(PoisonError::into_inner);
+        shown.acceptor.clone().map(|acceptor| (acceptor, shown.stop.clone()))
+    }
+
+    /// Where the store is.
+    pub(crate) fn place(&self) -> String {
+        if self.config.memory {
+            return "memory; nothing is kept".into();
+        }
+        let path = &self.config.data;
+        path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string()
+    }
+
+    /// Puts an empty store in the place of one in memory. Whoever still waits in the old one hears
+    /// that it was closed.
+    pub(super) async fn reset(self: &Arc<Self>) -> Result<(), Error> {
+        let _one_at_a_time = self.resetting.lock().await;
+        let empty =
+            super::open(&self.config, &self.clock).await.map_err(|failure| match failure {
+                Failure::Store(error) => error,
+                other => Error::Failed(other.to_string()),
+            })?;
+        let old = self.store();
+        self.show(empty)?;
+        if let Some(old) = old {
+            old.close().await;
+        }
+        Ok(())
+    }
+}

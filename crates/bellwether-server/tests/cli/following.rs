@@ -1,0 +1,71 @@
+//! Commands that go on until they are told to stop.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::store::Store;
+
+#[test]
+fn a_follower_gives_back_what_it_holds_and_another_process_hears_why_it_must_wait() {
+    let store = Store::with("orders");
+    store.feed(&["send", "orders"], b"1\n2\n");
+    let mut follower = store.command(&["receive", "orders", "--follow"]).spawn().unwrap();
+    let mut lines = BufReader::new(follower.stdout.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert_eq!(line, "1\n", "it is at work, and has the store open");
+
+    store.fails(&["queue", "list"], 75, "another process has it open (pid ");
+    store.fails(&["queue", "list"], 75, "reach it with --server ADDRESS");
+
+    kill_process(Pid::from_child(&follower), Signal::INT).unwrap();
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    let ended = follower.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(0), &b""[..]));
+    let counts = store.json(&["queue", "show", "orders"])["counts"].clone();
+    assert_eq!(counts["locked"], 0, "nothing is left in its hands");
+    let left = counts["ready"].as_u64().unwrap();
+    assert_eq!(left + rest.lines().count() as u64, 1, "written or given back");
+}
+
+#[test]
+fn a_reader_that_goes_loses_nothing() {
+    let store = Store::with("orders");
+    let lines = format!("{}\n", "x".repeat(4000)).repeat(200);
+    store.feed(&["send", "orders"], lines.as_bytes());
+    let mut receiver =
+        store.command(&["receive", "orders", "-n", "200"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(receiver.stdout.take().unwrap());
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    drop(out);
+    let ended = receiver.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(0), &b""[..]));
+    let queue = store.json(&["queue", "show", "orders"]);
+    assert_eq!(queue["counts"]["locked"], 0, "what was not written is given back");
+    let left = queue["counts"]["ready"].as_u64().unwrap();
+    assert!(left > 0, "a pipe does not hold two hundred of them");
+    assert_eq!(left + queue["totals"]["completed"].as_u64().unwrap(), 200);
+    let peeked = store.json_lines(&["peek", "orders", "--limit", "200"]);
+    assert!(peeked.iter().all(|m| m["deliveries"] == 0), "and does not count");
+}
+
+#[test]
+fn a_follower_of_one_session_waits_for_what_comes() {
+    let store = Store::none();
+    store.ok(&["queue", "create", "mail", "--create", "--sessions"]);
+    store.ok(&["send", "mail", "one", "--session", "a"]);
+    let args = ["receive", "mail", "--session", "a", "--follow"];
+    let mut follower = store.command(&args).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(follower.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "one\n");
+    kill_process(Pid::from_child(&follower), Signal::TERM).unwrap();
+    let ended = follower.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(0), &b""[..]));
+    assert_eq!(store.json(&["queue", "show", "mail"])["totals"]["completed"], 1);
+    store.fails(&["session", "show", "mail", "a"], 66, "has no session \"a\"");
+}

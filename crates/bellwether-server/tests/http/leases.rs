@@ -1,0 +1,116 @@
+//! Leases, elections and members, over HTTP.
+
+use serde_json::{Value, json};
+
+use crate::server::Server;
+
+const ID: &str = "0000000000000000000000000000000a";
+const OTHER: &str = "0000000000000000000000000000000b";
+
+fn term(answer: &Value) -> u64 {
+    answer["term"].as_str().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_lease_is_acquired_renewed_changed_and_released() {
+    let server = Server::in_memory();
+    server.get("/v1/leases/leader").problem(404, "lease-not-found");
+    let ask = json!({ "id": ID, "ttl_ms": 30_000, "metadata": "host a" });
+    let granted = server.post("/v1/leases/leader/acquire", &ask).is(200);
+    assert_eq!((&granted["ttl_ms"], &granted["trust_ms"]), (&json!(30_000), &json!(24_000)));
+    let again = server.post("/v1/leases/leader/acquire", &ask).is(200);
+    assert_eq!(term(&again), term(&granted), "T5: the same ask again is the same grant");
+    let held = server
+        .post("/v1/leases/leader/acquire", &json!({ "id": OTHER, "ttl_ms": null }))
+        .problem(409, "lease-held");
+    assert_eq!((&held["lease"], &held["term"]), (&json!("leader"), &granted["term"]));
+    assert_eq!(held["retry"], true);
+    server.post("/v1/leases/leader/renew", &json!({ "id": ID })).is(200);
+    server
+        .post("/v1/leases/leader/renew", &json!({ "id": OTHER }))
+        .problem(409, "lease-id-mismatch");
+    let change = json!({ "id": ID, "to": OTHER });
+    let changed = server.post("/v1/leases/leader/change", &change).is(200);
+    assert!(term(&changed) > term(&granted), "T6: a new id is a new term");
+    let shown = server.get("/v1/leases/leader").is(200);
+    assert_eq!((&shown["state"], &shown["id"]), (&json!("leased"), &json!(OTHER)));
+    let list = server.get("/v1/leases").is(200);
+    assert_eq!(list["leases"][0]["lease"], "leader");
+    assert_eq!(server.post("/v1/leases/leader/release", &json!({ "id": OTHER })).status, 204);
+    assert_eq!(server.get("/v1/leases/leader").is(200)["state"], "available");
+    assert_eq!(server.get("/v1/elections/leader").is(200)["leader"], json!(null));
+}
+
+#[test]
+fn a_lease_without_end_is_broken() {
+    let server = Server::in_memory();
+    let granted = server.post("/v1/leases/leader/acquire", &json!({ "ttl_ms": null })).is(200);
+    assert_eq!((&granted["ttl_ms"], &granted["trust_ms"]), (&json!(null), &json!(null)));
+    let shown = server.get("/v1/leases/leader").is(200);
+    assert_eq!((&shown["ttl_ms"], &shown["remaining_ms"]), (&json!(null), &json!(null)));
+    let broken = server.post("/v1/leases/leader/break", &json!({ "period_ms": 0 })).is(200);
+    assert_eq!(broken["remaining_ms"], 0);
+    server
+        .post("/v1/leases/leader/renew", &json!({ "id": granted["id"] }))
+        .problem(409, "lease-broken");
+}
+
+#[test]
+fn members_elect_a_leader_that_is_asked_to_step_down() {
+    let server = Server::in_memory();
+    let join = |name: &str| {
+        let ask = json!({ "metadata": name, "ttl_ms": 60_000 });
+        server.post("/v1/members", &ask).is(201)["member"].as_str().unwrap().to_owned()
+    };
+    let (a, b) = (join("a"), join("b"));
+    let acquire = |member: &str, wait_ms: u64| {
+        let ask =
+            json!({ "kind": "bound", "ttl_ms": 30_000, "metadata": "me", "wait_ms": wait_ms });
+        server.ask_with("POST", "/v1/leases/chores/acquire", &[("bellwether-member", member)], &ask)
+    };
+    let first = acquire(&a, 0).is(200);
+    acquire(&b, 0).problem(409, "lease-held");
+    let shown = server.get("/v1/elections/chores").is(200);
+    assert_eq!(shown["leader"]["member"], a);
+    assert_eq!(shown["leader"]["term"], first["term"]);
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| acquire(&b, 60_000).is(200));
+        while server.get("/v1/elections/chores").is(200)["waiting"] != json!([b]) {
+            std::thread::yield_now();
+        }
+        let path = "/v1/elections/chores/step-down";
+        assert_eq!(server.post(path, &json!({})).status, 202);
+        let held = json!({ "held": [{ "lease": "chores", "term": first["term"] }] });
+        let beat = server.post(&format!("/v1/members/{a}/heartbeat"), &held).is(200);
+        assert_eq!(beat["step_down"][0]["lease"], "chores", "T29: asked, not deposed");
+        assert_eq!(server.delete(&format!("/v1/members/{a}")).status, 204);
+        assert!(term(&second.join().unwrap()) > term(&first), "T18: the next in line");
+        assert_eq!(server.delete(&format!("/v1/members/{a}")).status, 204, "it is gone");
+        server.post(&format!("/v1/members/{a}/heartbeat"), &held).problem(410, "member-gone");
+    });
+    let listed = server.get("/v1/members").is(200);
+    let mine = listed["members"].as_array().unwrap().iter().find(|one| one["member"] == b);
+    assert_eq!(mine.unwrap()["leases"][0]["lease"], "chores");
+    let entries = || {
+        let mut history = server.get("/v1/elections/chores/history").is(200);
+        match history["history"].take() {
+            Value::Array(entries) => entries,
+            other => panic!("{other}"),
+        }
+    };
+    // It is seen by a look that comes when it comes.
+    while entries().first().is_none_or(|newest| newest["holder"] != b) {
+        std::thread::yield_now();
+    }
+    assert!(entries().iter().any(|entry| entry["holder"] == a), "and who led before");
+}
+
+#[test]
+fn nobody_speaks_for_a_member_of_another_door() {
+    let server = Server::in_memory();
+    let listed = server.get("/v1/members").is(200);
+    let own = listed["members"][0]["member"].as_str().unwrap().to_owned();
+    server.delete(&format!("/v1/members/{own}")).problem(400, "invalid-value");
+    let bound = json!({ "kind": "bound", "ttl_ms": 1000 });
+    server.post("/v1/leases/a/acquire", &bound).problem(400, "invalid-value");
+}
