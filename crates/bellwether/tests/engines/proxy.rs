@@ -65,9 +65,11 @@ impl Chance {
 async fn carry(client: TcpStream, upstream: TcpStream, chance: &Chance) {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = upstream.into_split();
-    // Joining alone takes two packets each way.
-    let mut packets = 6 + chance.below(30);
-    let swallowed = chance.below(4);
+    // Either while it joins, which takes two packets each way, or after some work: whoever only
+    // waits in a line keeps its place, which no network could give back.
+    let mut packets =
+        if chance.below(8) == 0 { 1 + chance.below(4) } else { 14 + chance.below(30) };
+    let swallowed = chance.below(4).min(packets - 1);
     let (mut asked, mut answered) = (vec![0; 65_536], vec![0; 65_536]);
     let late = loop {
         if chance.below(8) == 0 {
