@@ -5,6 +5,7 @@ mod config;
 mod http;
 mod observe;
 mod serve;
+mod time;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use bellwether::core::time::WallTime;
 
+use crate::time;
+
 const UNITS: [(&str, u64); 6] = [
     ("d", 24 * 3600 * 1000),
     ("h", 3600 * 1000),
@@ -27,8 +29,6 @@ const SIZES: [(&str, u64); 9] = [
 ];
 
 const DAY_MS: u64 = 24 * 3600 * 1000;
-/// The first moment of the year 10000: years of five digits are mistakes or far-off sentinels.
-const YEARS_END_MS: u64 = 253_402_300_800_000;
 
 /// A duration: `500ms`, `30s`, `5m`, `2h30m`, `7d`.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
@@ -114,68 +114,15 @@ pub(crate) fn parse_when(text: &str) -> Result<When, String> {
     })
 }
 
-/// An RFC 3339 time, or a day of it, UTC if no offset is given.
+/// An RFC 3339 time, or the beginning of one: a day, a minute. UTC if no offset is given.
 pub(crate) fn parse_rfc3339(text: &str) -> Option<WallTime> {
-    let (day, clock) = match text.split_once(['T', 't', ' ']) {
-        Some((day, clock)) => (day, Some(clock)),
-        None => (text, None),
+    let (day, clock) = text.split_once(['T', 't', ' ']).unwrap_or((text, "00:00"));
+    let (clock, offset) = match clock.find(['Z', 'z', '+', '-']) {
+        Some(at) => clock.split_at(at),
+        None => (clock, "Z"),
     };
-    let mut parts = day.split('-');
-    let (year, month, date) = (digits(parts.next()?, 4)?, digits(parts.next()?, 2)?, parts.next()?);
-    let date = digits(date, 2)?;
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let february = if leap { 29 } else { 28 };
-    let month_days = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let last = *month_days.get(usize::try_from(month.checked_sub(1)?).ok()?)?;
-    if parts.next().is_some() || date < 1 || date > last || year < 1970 {
-        return None;
-    }
-    let day_ms = days(year, month, date) * DAY_MS;
-    let Some(clock) = clock else { return Some(WallTime(day_ms)) };
-    let (clock, offset_ms) = split_offset(clock)?;
-    let (clock, fraction) = clock.split_once('.').map_or((clock, "0"), |(c, f)| (c, f));
-    let mut parts = clock.split(':');
-    let (hour, minute) = (digits(parts.next()?, 2)?, digits(parts.next()?, 2)?);
-    let second = parts.next().map_or(Some(0), |s| digits(s, 2))?;
-    if parts.next().is_some() || hour > 23 || minute > 59 || second > 59 {
-        return None;
-    }
-    if fraction.is_empty() || !fraction.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    let fraction_ms: u64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
-    let ms = day_ms + ((hour * 60 + minute) * 60 + second) * 1000 + fraction_ms;
-    i64::try_from(ms)
-        .ok()?
-        .checked_sub(offset_ms)
-        .and_then(|ms| u64::try_from(ms).ok())
-        .map(WallTime)
-}
-
-/// The clock without its offset, and the offset.
-fn split_offset(clock: &str) -> Option<(&str, i64)> {
-    if let Some(clock) = clock.strip_suffix(['Z', 'z']) {
-        return Some((clock, 0));
-    }
-    let Some(at) = clock.rfind(['+', '-']) else { return Some((clock, 0)) };
-    let (clock, offset) = clock.split_at(at);
-    let sign = if offset.starts_with('-') { -1 } else { 1 };
-    let (hours, minutes) = offset.get(1..)?.split_once(':')?;
-    let minutes = digits(hours, 2)?.checked_mul(60)? + digits(minutes, 2)?;
-    Some((clock, sign * i64::try_from(minutes).ok()? * 60_000))
-}
-
-fn digits(text: &str, count: usize) -> Option<u64> {
-    (text.len() == count && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())?
-}
-
-/// Days from 1970-01-01 to a Gregorian date, counting years from March so that the leap day is a
-/// year's last.
-fn days(year: u64, month: u64, day: u64) -> u64 {
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let (era, year) = (year / 400, year % 400);
-    let day_of_year = (153 * month + 2) / 5 + day - 1;
-    era * 146_097 + year * 365 + year / 4 - year / 100 + day_of_year - 719_468
+    let seconds = if clock.len() == "00:00".len() { ":00" } else { "" };
+    time::parse_wall(&format!("{day}T{clock}{seconds}{offset}"))
 }
 
 /// Whole milliseconds; what is longer than any is the longest.
@@ -241,28 +188,11 @@ pub(crate) struct Wall(pub(crate) WallTime);
 impl fmt::Display for Wall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = self.0.0;
-        if ms >= YEARS_END_MS {
-            return write!(f, "{ms}");
+        match i64::try_from(ms).ok().and_then(time::format) {
+            Some(text) => f.write_str(&text),
+            None => write!(f, "{ms}"),
         }
-        let (year, month, day) = date(ms / DAY_MS);
-        let (s, ms) = (ms % DAY_MS / 1000, ms % 1000);
-        let (hour, minute, second) = (s / 3600, s / 60 % 60, s % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
     }
-}
-
-/// The Gregorian date so many days after 1970-01-01, counting years from March so that the leap day
-/// is a year's last.
-fn date(days: u64) -> (u64, u64, u64) {
-    const ERA_DAYS: u64 = 146_097;
-    let days = days + 719_468;
-    let (era, day) = (days / ERA_DAYS, days % ERA_DAYS);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    (era * 400 + year + carry, month, day)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use super::extract::{holds_json, parse_json, text_header};
 use super::message::json_body;
 use super::problem::{Problem, Told};
-use super::time;
+use crate::time;
 
 /// The media type of structured mode.
 pub(crate) const MEDIA_TYPE: &str = "application/cloudevents+json";

@@ -18,7 +18,7 @@ use super::leases::{LeaseStateName, describe, page_of_leases};
 use super::problem::Told;
 use super::queues::{Page, page_max};
 use super::state::State;
-use super::time;
+use crate::time;
 
 /// One page of elections.
 #[derive(Debug, Serialize, ToSchema)]

@@ -12,11 +12,12 @@ use utoipa::ToSchema;
 
 use super::caller::Caller;
 use super::extract::{Json, Path, Query, json};
+use super::id;
 use super::messages::check_wait;
 use super::problem::{Kind, Problem, Told};
 use super::queues::Page;
 use super::state::{State, unexpected};
-use super::{id, time};
+use crate::time;
 
 /// One page of leases.
 #[derive(Debug, Serialize, ToSchema)]

@@ -12,12 +12,13 @@ use utoipa::ToSchema;
 
 use super::caller::Caller;
 use super::extract::{Json, Path, Query, json, json_with};
+use super::id;
 use super::keys::is_key;
 use super::number::Number;
 use super::problem::{Kind, Problem, Told};
 use super::queues::Page;
 use super::state::{State, marked, unexpected};
-use super::{id, time};
+use crate::time;
 
 /// One page of members.
 #[derive(Debug, Serialize, ToSchema)]

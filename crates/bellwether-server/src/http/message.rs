@@ -21,7 +21,7 @@ use super::id;
 use super::problem::{Problem, Told};
 use super::property::Property;
 use super::state::State;
-use super::time;
+use crate::time;
 
 /// A message as it is sent. At most one of `body`, `text` and `base64`; none is an empty body.
 #[derive(Debug, Default, Deserialize, ToSchema)]

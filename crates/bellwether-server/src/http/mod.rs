@@ -38,7 +38,6 @@ mod settings;
 mod settle;
 mod state;
 mod stats;
-mod time;
 
 use std::sync::Arc;
 

@@ -15,7 +15,8 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::{id, time};
+use super::id;
+use crate::time;
 
 /// The largest whole number that survives JavaScript.
 pub(crate) const INTEGER_MAX: u64 = (1 << 53) - 1;

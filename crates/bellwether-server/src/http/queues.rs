@@ -16,7 +16,7 @@ use super::message::wall_time;
 use super::problem::{Problem, Told};
 use super::settings::{Settings, SettingsChange};
 use super::state::{State, unexpected};
-use super::time;
+use crate::time;
 
 /// Entries of one page, unless fewer are asked for.
 pub(crate) const PAGE_DEFAULT: u32 = 100;

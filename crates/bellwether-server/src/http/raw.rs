@@ -13,7 +13,7 @@ use super::cloud_events;
 use super::extract::{parse_json, text_header};
 use super::message::{properties, wall_time};
 use super::problem::{Problem, Told};
-use super::time;
+use crate::time;
 
 /// What a header's text does not show as it is, as in the CloudEvents binding to HTTP.
 const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');

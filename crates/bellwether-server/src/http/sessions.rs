@@ -17,7 +17,7 @@ use super::problem::{Kind, Problem, Told};
 use super::queues::Page;
 use super::settle::{Renewed, renewed};
 use super::state::{State, unexpected};
-use super::time;
+use crate::time;
 
 /// One page of sessions.
 #[derive(Debug, Serialize, ToSchema)]

@@ -16,7 +16,7 @@ use super::id;
 use super::problem::{Problem, Told};
 use super::property::Property;
 use super::state::unexpected;
-use super::time;
+use crate::time;
 
 /// Deliveries to be ended, each by itself.
 #[derive(Debug, Default, Deserialize, ToSchema)]

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::keys::Keys;
 use super::observer::Observed;
 use super::problem::{Kind, Problem, Told};
-use super::time;
+use crate::time;
 
 /// So many members' numbers are remembered; beyond, they are looked up anew.
 const MEMBERS_MAX: usize = 10_000;
