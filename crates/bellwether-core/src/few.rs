@@ -27,9 +27,15 @@ impl<T> Few<T> {
 
     /// Adds one at the end.
     pub fn push(&mut self, value: T) {
-        let mut list = Vec::from(std::mem::take(self));
-        list.push(value);
-        *self = Self::List(list);
+        match self {
+            Self::List(list) if list.is_empty() => *self = Self::One(value),
+            Self::List(list) => list.push(value),
+            Self::One(_) => {
+                let mut list = Vec::from(std::mem::take(self));
+                list.push(value);
+                *self = Self::List(list);
+            }
+        }
     }
 }
 

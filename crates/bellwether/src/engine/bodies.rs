@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bellwether_core::content::{ContentId, Place};
+use bellwether_core::few::Few;
 use bellwether_core::table::Table;
 use bytes::Bytes;
 
@@ -11,9 +12,10 @@ use crate::journal::{Journal, Read};
 
 /// A queue gives out the oldest first, so when there is no room the newest is not kept: it is
 /// needed last. But one frame in so many pushes out the oldest, or queues that nobody reads would
-/// fill the memory for good. Whole frames, because an allocator can use again what was let go of
-/// only where it lies together.
-const OLD_EVERY: u64 = 8;
+/// fill the memory for good. Seldom, because what is pushed out has long left the processor's
+/// caches, which costs more than to read a content from the journal's pages; and whole frames,
+/// because an allocator can use again what was let go of only where it lies together.
+const OLD_EVERY: u64 = 64;
 
 /// See the module.
 pub(crate) struct Bodies {
@@ -104,20 +106,48 @@ impl Bodies {
         place: Place,
         journal: Option<&dyn Journal>,
     ) -> Content {
-        let unsealed = || self.find_unsealed(id).ok().map(|index| &self.unsealed[index].1);
-        if let Some(body) = self.kept.get(id.0).or_else(unsealed) {
-            return Content::Here(body.clone());
+        match self.here(id) {
+            Some(body) => Content::Here(body),
+            None => self.there(place, journal),
         }
+    }
+
+    /// Contents in their order; what is read from the same place is put together.
+    pub(crate) fn get_all(
+        &mut self,
+        wanted: impl Iterator<Item = (ContentId, Place)>,
+        journal: Option<&dyn Journal>,
+    ) -> Few<Content> {
+        let mut all = Few::default();
+        for (id, place) in wanted {
+            let content = match self.here(id) {
+                Some(body) => Content::Here(body),
+                None if all.last_mut().is_some_and(|last: &mut Content| last.takes(place)) => {
+                    continue;
+                }
+                None => self.there(place, journal),
+            };
+            all.push(content);
+        }
+        all
+    }
+
+    fn here(&self, id: ContentId) -> Option<Bytes> {
+        let unsealed = || self.find_unsealed(id).ok().map(|index| &self.unsealed[index].1);
+        self.kept.get(id.0).or_else(unsealed).cloned()
+    }
+
+    fn there(&mut self, place: Place, journal: Option<&dyn Journal>) -> Content {
         let Some(journal) = journal else {
             return Content::Lost("it is not in memory any more".into());
         };
         if let Some((_, reader)) = self.reader.as_ref().filter(|(unit, _)| *unit == place.unit) {
-            return Content::There(Box::new((Arc::clone(reader), place)));
+            return Content::there(Arc::clone(reader), place);
         }
         match journal.reader(place.unit) {
             Ok(Some(reader)) => {
                 self.reader = Some((place.unit, Arc::clone(&reader)));
-                Content::There(Box::new((reader, place)))
+                Content::there(reader, place)
             }
             Ok(None) => {
                 Content::Lost(format!("unit {:016x} of the journal is missing", place.unit))

@@ -24,40 +24,64 @@ const RUN_BYTES_MAX: u32 = 64 * 1024;
 /// for by the receivers.
 const READ_TRIES: u32 = 3;
 
-/// One content.
-#[derive(Clone)]
+/// One content, or several that lie together.
+#[derive(Clone, Debug)]
 pub enum Content {
     /// It is in memory.
     Here(Bytes),
-    /// It must be read. Boxed, so that one in memory takes no more room here than in a [`Reply`].
-    There(Box<(Arc<dyn Read>, Place)>),
+    /// These must be read. Boxed, so that one in memory takes no more room here than in a
+    /// [`Reply`].
+    There(Box<Run>),
     /// There is nothing to read it from; this is why.
     Lost(String),
 }
 
-impl std::fmt::Debug for Content {
+/// Contents that are read at once. The writer puts them together: one owner of what is read from
+/// for all of them, instead of one for each that another thread then lets go of.
+#[derive(Clone)]
+pub struct Run {
+    reader: Arc<dyn Read>,
+    /// Never empty.
+    places: Vec<Place>,
+}
+
+impl std::fmt::Debug for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Here(bytes) => f.debug_tuple("Here").field(bytes).finish(),
-            Self::There(there) => f.debug_tuple("There").field(&there.1).finish_non_exhaustive(),
-            Self::Lost(what) => f.debug_tuple("Lost").field(what).finish(),
-        }
+        f.debug_tuple("Run").field(&self.places).finish()
     }
 }
 
 impl Content {
-    /// Reads it, if it must be read.
-    pub fn read(self) -> Result<Bytes, String> {
-        match self {
-            Self::Here(bytes) => Ok(bytes),
-            Self::Lost(what) => Err(what),
-            Self::There(there) => {
-                let (reader, place) = *there;
-                let mut found = Vec::with_capacity(1);
-                read_run(&*reader, &[place], &mut found);
-                found.pop().expect("one content for one")
-            }
+    /// One that must be read.
+    pub(crate) fn there(reader: Arc<dyn Read>, place: Place) -> Self {
+        Self::There(Box::new(Run { reader, places: vec![place] }))
+    }
+
+    /// Takes another one in, if both are best read together.
+    pub(crate) fn takes(&mut self, place: Place) -> bool {
+        let Self::There(run) = self else { return false };
+        let fits = follows(&run.places, place);
+        if fits {
+            run.places.push(place);
         }
+        fits
+    }
+
+    fn read(self, found: &mut impl FnMut(Result<Bytes, String>)) {
+        match self {
+            Self::Here(bytes) => found(Ok(bytes)),
+            Self::Lost(what) => found(Err(what)),
+            Self::There(run) => read_run(&*run.reader, &run.places, found),
+        }
+    }
+
+    /// Reads it, if it must be read; the first of several.
+    pub fn read_one(self) -> Result<Bytes, String> {
+        let mut first = None;
+        self.read(&mut |content| {
+            first.get_or_insert(content);
+        });
+        first.expect("a run is never empty")
     }
 }
 
@@ -88,27 +112,15 @@ impl Unread {
 }
 
 fn read_all(contents: Few<Content>) -> Few<Result<Bytes, String>> {
-    if contents.len() < 2 || !contents.iter().any(|content| matches!(content, Content::There(_))) {
+    if !contents.iter().any(|content| matches!(content, Content::There(_))) {
         // In place: nothing is allocated for what is nearly every answer.
-        return contents.map(Content::read);
+        return contents.map(Content::read_one);
     }
-    let mut found = Vec::with_capacity(contents.len());
-    let mut contents = contents.into_iter().peekable();
-    while let Some(content) = contents.next() {
-        let Content::There(there) = content else {
-            found.push(content.read());
-            continue;
-        };
-        let (reader, first) = *there;
-        let mut run = vec![first];
-        while let Some(Content::There(there)) =
-            contents.next_if(|next| matches!(next, Content::There(next) if follows(&run, next.1)))
-        {
-            run.push(there.1);
-        }
-        read_run(&*reader, &run, &mut found);
+    let mut all = Few::default();
+    for content in contents {
+        content.read(&mut |content| all.push(content));
     }
-    found.into()
+    all
 }
 
 /// Whether a content is best read together with those before it.
@@ -120,14 +132,14 @@ fn follows(run: &[Place], next: Place) -> bool {
         && next.offset + next.len - first.offset <= RUN_BYTES_MAX
 }
 
-fn read_run(reader: &dyn Read, run: &[Place], found: &mut Vec<Result<Bytes, String>>) {
+fn read_run(reader: &dyn Read, run: &[Place], found: &mut impl FnMut(Result<Bytes, String>)) {
     let (Some(first), Some(last)) = (run.first(), run.last()) else { return };
     let offset = first.offset - CHECKSUM_BYTES;
     let place = Place { offset, len: last.offset + last.len - offset, ..*first };
     match read(reader, place) {
         Ok(bytes) => {
             let bytes = Bytes::from(bytes);
-            found.extend(run.iter().map(|place| check(&bytes, offset, *place)));
+            run.iter().for_each(|place| found(check(&bytes, offset, *place)));
         }
         // What cannot be read may be another's.
         Err(_) if run.len() > 1 => {
@@ -135,7 +147,7 @@ fn read_run(reader: &dyn Read, run: &[Place], found: &mut Vec<Result<Bytes, Stri
                 read_run(reader, &[*place], found);
             }
         }
-        Err(fault) => found.push(Err(fault.to_string())),
+        Err(fault) => found(Err(fault.to_string())),
     }
 }
 

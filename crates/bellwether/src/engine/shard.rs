@@ -342,7 +342,7 @@ impl<R> Shard<R> {
         match outcome {
             Outcome::Received(views) | Outcome::Peeked(views) => {
                 let wanted = views.iter().flat_map(MessageView::contents);
-                wanted.map(|(id, place)| self.bodies.get(id, place, journal)).collect()
+                self.bodies.get_all(wanted, journal)
             }
             Outcome::SessionState(id, place) if id.0 != 0 => {
                 Few::One(self.bodies.get(*id, *place, journal))

@@ -7,7 +7,7 @@ use bellwether::journal::file::{CrashChoice, SimDisk, State, check};
 use bellwether::journal::{Flush, Journal, JournalFault};
 use bellwether_core::content::Place;
 
-use crate::world::{DIR, Driver, open, payload, run_jobs, tiny};
+use crate::world::{DIR, Driver, block, open, payload, run_jobs, tiny};
 
 fn files(disk: &SimDisk, suffix: &str) -> Vec<String> {
     let names = disk.files().into_keys().map(|p| p.display().to_string());
@@ -75,6 +75,41 @@ fn a_snapshot_stands_in_for_the_units_before_it() {
     assert_eq!(recovered.frames, driver.appended);
     assert!(recovered.blocks > 0 && recovered.replayed.len() < recovered.frames.len());
     assert_eq!(journal.report().snapshot, Some(1));
+}
+
+#[test]
+fn as_many_blanks_are_kept_as_are_written_between_two_snapshots() {
+    let disk = SimDisk::new();
+    let (mut driver, _) = Driver::open(&disk).unwrap();
+    for _ in 0..150 {
+        driver.append(900).unwrap();
+        driver.jobs().unwrap();
+    }
+    driver.snapshot().unwrap();
+    driver.journal.reclaim(&|_| 0);
+    driver.jobs().unwrap();
+    let spares = files(&disk, ".spare").len();
+    assert!(spares > 8, "{spares}: the next snapshot comes after many units");
+
+    // Less is waiting now, so the next one comes sooner.
+    driver.journal.snapshot_begin().unwrap();
+    driver.journal.snapshot_block(Box::new(block(1, b"little")));
+    driver.journal.snapshot_end();
+    driver.flush().unwrap();
+    driver.jobs().unwrap();
+    for _ in 0..20 {
+        driver.append(900).unwrap();
+        driver.jobs().unwrap();
+    }
+    driver.journal.snapshot_begin().unwrap();
+    driver.journal.snapshot_block(Box::new(block(1, b"little")));
+    driver.journal.snapshot_end();
+    driver.flush().unwrap();
+    driver.jobs().unwrap();
+    driver.journal.reclaim(&|_| 0);
+    driver.jobs().unwrap();
+    let left = files(&disk, ".spare").len() + files(&disk, ".zero").len();
+    assert_eq!(left, 2, "of {spares}: 24 KiB are written in two units of 16 KiB");
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl<R> Shard<R> {
             let old = self.ledger.overlay(&from.queue, from.part, token.sequence);
             let Some((id, place)) = old else { continue };
             let journal = self.journal.as_deref();
-            let Ok(old) = self.bodies.get(id, place, journal).read() else { continue };
+            let Ok(old) = self.bodies.get(id, place, journal).read_one() else { continue };
             let new = call.contents.get(new.index as usize);
             let Some(merged) = new.and_then(|new| merge_overlays(&old, new)) else { continue };
             let Call { request, contents } = merged_call.get_or_insert_with(|| call.clone());

@@ -197,6 +197,7 @@ impl Journal for FileJournal {
                     self.supply_wanted = true;
                 }
                 let failed = self.snapshots.published(result);
+                self.supply.keep_for(self.snapshots.after_bytes());
                 self.supply.want_room(Some(self.snapshots.room_bytes()));
                 ("name a snapshot in", failed)
             }

@@ -115,11 +115,11 @@ impl FileJournal {
         let supply = supply(&store, &mut survey, report.incarnation).map_err(failed)?;
         let first = supply.first_unit(end).map_err(failed)?;
         let dead = walked.map_or_else(Vec::new, |walked| walked.dead);
-        sweep(&store, &survey, &supply, &dead).map_err(failed)?;
-        supply.ensure_reserve().map_err(failed)?;
-
         let snapshots =
             Snapshotting::new(store.clone(), report.incarnation, snapshot.as_ref(), report.bytes);
+        supply.keep_for(snapshots.after_bytes());
+        sweep(&store, &survey, &supply, &dead).map_err(failed)?;
+        supply.ensure_reserve().map_err(failed)?;
         supply.want_room(Some(snapshots.room_bytes()));
         let mut units = survey.units;
         units.retain(|number, _| !dead.contains(number));

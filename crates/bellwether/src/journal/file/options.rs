@@ -4,8 +4,6 @@ use std::hash::{BuildHasher as _, Hasher as _};
 
 use super::segment::UNIT_HEADER_BYTES;
 
-/// How many blank units are kept for later use; what is recycled beyond is removed.
-pub(super) const BLANKS_MAX: usize = 4;
 /// Long writes are flushed piece by piece, so that they do not stand in the way of log flushes.
 pub(super) const SYNC_EVERY_BYTES: u64 = 8 << 20;
 /// No unit is smaller: a header and room for a few frames.

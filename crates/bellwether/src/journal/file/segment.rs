@@ -116,15 +116,15 @@ pub(super) struct Unit {
 impl Read for Unit {
     fn read(&self, place: Place) -> Result<Vec<u8>, JournalFault> {
         let mut bytes = vec![0; place.len as usize];
-        let name = names::unit(self.header.number);
+        let name = || names::unit(self.header.number);
         match read_full(&*self.file, &mut bytes, u64::from(place.offset)) {
             Ok(n) if n == bytes.len() => Ok(bytes),
             Ok(n) => Err(JournalFault::Damaged {
-                file: name,
+                file: name(),
                 offset: u64::from(place.offset) + n as u64,
                 what: "the file ends inside a content".into(),
             }),
-            Err(e) => Err(JournalFault::Unreadable { file: name, cause: e.to_string() }),
+            Err(e) => Err(JournalFault::Unreadable { file: name(), cause: e.to_string() }),
         }
     }
 }

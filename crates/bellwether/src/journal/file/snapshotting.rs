@@ -69,9 +69,13 @@ impl Snapshotting {
         self.appended_bytes += bytes;
     }
 
+    /// So much is appended between two.
+    pub(super) fn after_bytes(&self) -> u64 {
+        self.store.options.snapshot_after_bytes.max(12 * self.last_bytes)
+    }
+
     pub(super) fn is_worth_it(&self, frees_units: bool) -> bool {
-        let enough = self.store.options.snapshot_after_bytes.max(12 * self.last_bytes);
-        self.under_way.is_none() && (self.appended_bytes >= enough || frees_units)
+        self.under_way.is_none() && (self.appended_bytes >= self.after_bytes() || frees_units)
     }
 
     pub(super) fn begin(&mut self, start: Position) {

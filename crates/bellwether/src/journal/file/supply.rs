@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use super::disk::{Access, DiskFile, is_full, write_all};
 use super::flusher::lock;
 use super::names;
-use super::options::{BLANKS_MAX, SYNC_EVERY_BYTES, UNIT_BYTES_MIN};
+use super::options::{SYNC_EVERY_BYTES, UNIT_BYTES_MIN};
 use super::segment::{KeptUnit, Position, Unit, UnitHeader};
 use super::store::Store;
 use super::survey::Blank;
@@ -32,6 +32,8 @@ struct Stock {
     number: u64,
     next: Option<Arc<Unit>>,
     blanks: Vec<Blank>,
+    /// So many are kept.
+    blanks_max: usize,
     zero_id: u64,
     /// Room wanted for the next snapshot.
     room_bytes: Option<u64>,
@@ -46,7 +48,14 @@ impl Supply {
         blanks: Vec<Blank>,
         zero_max: u64,
     ) -> Self {
-        let stock = Stock { number, next: None, blanks, zero_id: zero_max + 1, room_bytes: None };
+        let stock = Stock {
+            number,
+            next: None,
+            blanks,
+            blanks_max: usize::MAX,
+            zero_id: zero_max + 1,
+            room_bytes: None,
+        };
         Self { store, incarnation, stock: Mutex::new(stock), full: AtomicBool::new(false) }
     }
 
@@ -149,7 +158,14 @@ impl Supply {
     /// Takes units out of use: into stock as long as that is short, else back to the file system.
     /// A unit that somebody still reads must not be written again, so it is only unlinked.
     pub(super) fn recycle(&self, units: &[KeptUnit]) -> io::Result<()> {
-        let room = BLANKS_MAX.saturating_sub(lock(&self.stock).blanks.len());
+        let (room, surplus) = {
+            let mut stock = lock(&self.stock);
+            let kept = stock.blanks.len().min(stock.blanks_max);
+            (stock.blanks_max - kept, stock.blanks.split_off(kept))
+        };
+        for blank in surplus {
+            self.store.disk.remove(&self.store.path(&blank.name))?;
+        }
         let mut spares = Vec::new();
         for unit in units {
             let number = unit.header.number;
@@ -170,6 +186,14 @@ impl Supply {
             lock(&self.stock).blanks.append(&mut spares);
         }
         Ok(())
+    }
+
+    /// Keeps what is given out before the next snapshot gives units back: many become free at
+    /// once, and to make them anew, filled with zeros, costs as much as to write them.
+    pub(super) fn keep_for(&self, bytes: u64) {
+        let each = u64::from(self.store.options.segment_bytes_max);
+        // One is the reserve.
+        lock(&self.stock).blanks_max = bytes.div_ceil(each).max(1) as usize;
     }
 
     pub(super) fn want_room(&self, bytes: Option<u64>) {
