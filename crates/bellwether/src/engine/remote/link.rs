@@ -248,6 +248,7 @@ struct Link<'a> {
     /// Beats since something was heard.
     silent: u32,
     told: Told,
+    is_gathering: bool,
     is_ending: bool,
 }
 
@@ -256,7 +257,16 @@ impl<'a> Link<'a> {
         let Connected { pipe, parts, every } = connected;
         let mut beat = tokio::time::interval_at(Instant::now() + every, every);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { core, pipe, parts, beat, silent: 0, told: Told::new(), is_ending: false }
+        Self {
+            core,
+            pipe,
+            parts,
+            beat,
+            silent: 0,
+            told: Told::new(),
+            is_gathering: false,
+            is_ending: false,
+        }
     }
 
     /// Until it breaks, or nothing is to be asked any more: then `None`.
@@ -305,6 +315,9 @@ impl<'a> Link<'a> {
                 put_join(self.core, self.pipe.out());
                 continue;
             }
+            if self.gathers(cx) {
+                return Poll::Pending;
+            }
             let now = self.core.options.clock.boot();
             self.core.desk().put(now, self.pipe.out(), BACKLOG_BYTES_MAX, cx.waker());
             if let Poll::Ready(Err(e)) = self.pipe.poll_write(cx) {
@@ -314,6 +327,17 @@ impl<'a> Link<'a> {
                 return Poll::Pending;
             }
         }
+    }
+
+    /// Whoever asks first wakes the link, and is often one of many who were just answered: these
+    /// are let in before anything is sent, so that all of it is one packet.
+    fn gathers(&mut self, cx: &mut Context<'_>) -> bool {
+        self.is_gathering = !self.is_gathering && self.core.desk().has_unsent();
+        if self.is_gathering {
+            // Behind all tasks that are ready now.
+            cx.waker().wake_by_ref();
+        }
+        self.is_gathering
     }
 
     fn take_frames(&mut self) -> Result<(), Broken> {
