@@ -37,8 +37,7 @@ pub(super) use handshake::{Spoken, shake};
 const LOOK: Duration = Duration::from_secs(1);
 
 /// See the module.
-#[derive(Debug)]
-pub(crate) struct Tls {
+pub(super) struct Tls {
     files: Files,
     shown: RwLock<Shown>,
     /// The files as they were before they were read at the start.
@@ -47,14 +46,12 @@ pub(crate) struct Tls {
 }
 
 /// What new connections are shown.
-#[derive(Clone)]
 struct Shown {
     http: TlsAcceptor,
     wire: TlsAcceptor,
 }
 
 /// The settings.
-#[derive(Clone, Debug)]
 struct Files {
     cert: PathBuf,
     key: PathBuf,
@@ -131,12 +128,6 @@ impl Tls {
                  is read again"
             ),
         }
-    }
-}
-
-impl std::fmt::Debug for Shown {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Shown")
     }
 }
 

@@ -154,10 +154,13 @@ fn why_not(error: &TlsError) -> String {
 
 fn why_not_certificate(wrong: &CertificateError) -> String {
     match wrong {
-        CertificateError::UnknownIssuer => "its certificate was issued by no authority that we \
+        // A wrong signature: an authority of the same name, with another key.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "its certificate was issued by no authority that we \
             trust; name the right one (Open::trust, --tls-ca), or let its operator use a \
             certificate of one that this machine trusts"
-            .into(),
+                .into()
+        }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             format!(
                 "its certificate is not for this name; reach it under a name that is in it, or let \
