@@ -27,8 +27,8 @@ pub(crate) use fault::ConfigFault;
 pub(crate) use flags::Flags;
 use layers::Layers;
 pub(crate) use layers::Source;
+pub(crate) use values::{File, Hosts, LogForm, Socket, Whole};
 use values::{Form, Value};
-pub(crate) use values::{Hosts, LogForm, Socket, Whole};
 
 /// The socket's name in the folder of the store.
 const SOCKET: &str = "bellwether.sock";
@@ -128,6 +128,16 @@ settings! {
     wire_bytes_max: Whole<16_777_216, 4_294_967_295> = "134217728";
     /// A connection of the wire that is silent for so long is taken for dead.
     wire_silence_ms_max: Whole<1000, 3_600_000> = "30000";
+    /// The server's certificate, as PEM, with those between it and its authority behind it. With it
+    /// both TCP doors speak TLS and nothing else. Read again when it changes, and on SIGHUP.
+    tls_cert: File = "";
+    /// The private key of `tls_cert`, as PEM.
+    tls_key: File = "";
+    /// The authorities of certificates that clients show, as PEM. Who shows one must have it from
+    /// them, and is known by its names; who shows none is known by none.
+    tls_client_ca: File = "";
+    /// A TLS handshake that takes longer ends the connection.
+    tls_handshake_ms_max: Whole<100, 60_000> = "5000";
     /// Memory for messages, ids and sessions, about 160 bytes a waiting message; senders are
     /// refused beyond.
     memory_bytes_max: Whole<1_048_576, 1_099_511_627_776> = "4294967296";
@@ -157,7 +167,23 @@ impl Config {
                       add --memory, or leave --virtual-clock out",
             });
         }
+        config.check_tls()?;
         Ok(config)
+    }
+
+    fn check_tls(&self) -> Result<(), ConfigFault> {
+        let is_set =
+            [&self.tls_cert, &self.tls_key, &self.tls_client_ca].map(|f| f.path().is_some());
+        let (name, why) = match is_set {
+            [true, false, _] => ("tls_cert", "tls_cert needs its private key: set tls_key, too"),
+            [false, true, _] => ("tls_key", "tls_key needs its certificate: set tls_cert, too"),
+            [false, false, true] => (
+                "tls_client_ca",
+                "tls_client_ca is for clients that come over TLS: set tls_cert and tls_key, too",
+            ),
+            [true, true, _] | [false, false, false] => return Ok(()),
+        };
+        Err(ConfigFault::Together { found: self.source(name).to_string(), why })
     }
 
     /// The path of the Unix socket, if there is to be one.

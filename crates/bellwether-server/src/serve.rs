@@ -20,6 +20,7 @@ mod door;
 mod guard;
 mod over_http;
 mod over_wire;
+mod peer;
 mod routes;
 pub(crate) mod security;
 mod signals;
@@ -27,6 +28,7 @@ mod site;
 mod systemd;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod unix_socket;
 
 use std::io::Write;
@@ -47,6 +49,7 @@ use connections::Connections;
 use door::{Door, accept};
 use signals::Signals;
 pub(crate) use site::Site;
+use tls::Tls;
 use unix_socket::SocketFile;
 
 /// After the store was closed, how long those who still waited may take to hear of it.
@@ -70,6 +73,7 @@ pub(crate) fn run(config: Config, out: &mut dyn Write) -> Result<ExitCode, Failu
 async fn serve(config: Config, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     let mut signals =
         Signals::new().map_err(|e| Failure::Start(format!("cannot listen for signals: {e}")))?;
+    let tls = Tls::open(&config)?.map(Arc::new);
     let http = Door::open(config.http, "--http")?;
     let wire = Door::open(config.wire, "--wire")?;
     let clock =
@@ -79,13 +83,19 @@ async fn serve(config: Config, out: &mut dyn Write) -> Result<ExitCode, Failure>
     site.show_opening();
     let doors = TaskTracker::new();
     let to_site = Arc::clone(&site);
-    doors.spawn(accept(http.listener, site.stopping.clone(), move |stream| {
-        over_http::admit(stream, &to_site);
+    let over = tls.clone();
+    doors.spawn(accept(http.listener, site.stopping.clone(), move |stream| match &over {
+        None => over_http::admit(stream, &to_site),
+        Some(tls) => over_http::admit_over(tls, stream, &to_site),
     }));
+    if let Some(tls) = tls.clone() {
+        let stopping = site.stopping.clone();
+        doors.spawn(async move { tls.keep_fresh(stopping).await });
+    }
     let served = tokio::select! {
         biased;
         signal = signals.next() => Ok(signal),
-        ended = work(&site, wire, &doors, out) => Err(ended),
+        ended = work(&site, wire, tls, &doors, out) => Err(ended),
     };
     if let Ok(signal) = served {
         tracing::info!(signal = signal.name(), "stopping: no new connections are accepted");
@@ -102,7 +112,13 @@ async fn serve(config: Config, out: &mut dyn Write) -> Result<ExitCode, Failure>
 }
 
 /// Opens the store and serves until a fault.
-async fn work(site: &Arc<Site>, wire: Door, doors: &TaskTracker, out: &mut dyn Write) -> Failure {
+async fn work(
+    site: &Arc<Site>,
+    wire: Door,
+    tls: Option<Arc<Tls>>,
+    doors: &TaskTracker,
+    out: &mut dyn Write,
+) -> Failure {
     let opened = async {
         site.show(open(&site.config, &site.clock).await?)?;
         socket(&site.config).await
@@ -112,7 +128,7 @@ async fn work(site: &Arc<Site>, wire: Door, doors: &TaskTracker, out: &mut dyn W
         Err(failure) => return failure,
     };
     let path = socket.as_ref().map(|(_, file)| file.path().to_owned());
-    open_wire(site, wire, socket, doors);
+    open_wire(site, wire, tls, socket, doors);
     // Whoever started us may not listen: that is no reason not to serve.
     let _ = banner::write(out, site, path.as_deref()).and_then(|()| out.flush());
     systemd::notify(systemd::READY);
@@ -147,12 +163,15 @@ async fn socket(config: &Config) -> Result<Option<(UnixListener, SocketFile)>, F
 fn open_wire(
     site: &Arc<Site>,
     wire: Door,
+    tls: Option<Arc<Tls>>,
     socket: Option<(UnixListener, SocketFile)>,
     doors: &TaskTracker,
 ) {
     let (stopping, to_site) = (site.stopping.clone(), Arc::clone(site));
-    let admit = move |stream| over_wire::admit(stream, &to_site);
-    doors.spawn(accept(wire.listener, stopping.clone(), admit));
+    doors.spawn(accept(wire.listener, stopping.clone(), move |stream| match &tls {
+        None => over_wire::admit(stream, &to_site),
+        Some(tls) => over_wire::admit_over(tls, stream, &to_site),
+    }));
     if let Some((listener, file)) = socket {
         let to_site = Arc::clone(site);
         doors.spawn(async move {

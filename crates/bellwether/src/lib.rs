@@ -36,7 +36,7 @@
 //!
 //! | where to look | for |
 //! |---|---|
-//! | [`Bellwether`], [`Open`] | opening a store: `memory:` or `file:PATH` |
+//! | [`Bellwether`], [`Open`] | opening a store: `memory:`, `file:PATH`, or that of a server |
 //! | [`Queue`], [`Message`], [`Delivery`], [`Session`] | sending, receiving, settling |
 //! | [`Pump`] | running a handler over a queue |
 //! | [`Election`], [`Leadership`], [`Lease`] | leading, and fencing what a leader writes |
@@ -67,6 +67,8 @@ pub mod pump;
 pub mod queue;
 pub mod session;
 pub mod stats;
+#[cfg(feature = "tls")]
+pub mod tls;
 pub mod wire;
 
 pub use bellwether_core as core;

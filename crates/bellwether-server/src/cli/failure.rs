@@ -131,7 +131,7 @@ fn code_of(error: &Error) -> u8 {
         Error::Fault(_) | Error::Unreadable { .. } => IO_FAULT,
         Error::Unknown(_) => UNKNOWN,
         Error::Failed(_) | Error::Closed => INTERNAL,
-        Error::Unreachable { .. } => UNAVAILABLE,
+        Error::Unreachable { .. } | Error::Handshake { .. } => UNAVAILABLE,
         Error::Address { .. } => USAGE,
     }
 }

@@ -14,7 +14,12 @@ pub(super) const PREFIX: &str = "BELLWETHER_";
 /// Names the file.
 const CONFIG: &str = "BELLWETHER_CONFIG";
 /// Variables of this program that are no settings of the server: those of the other commands.
-const OF_COMMANDS: [&str; 1] = ["BELLWETHER_SERVER"];
+const OF_COMMANDS: [&str; 4] = [
+    "BELLWETHER_SERVER",
+    "BELLWETHER_TLS_CA",
+    "BELLWETHER_TLS_CLIENT_CERT",
+    "BELLWETHER_TLS_CLIENT_KEY",
+];
 
 /// Where a value was found.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -37,6 +37,7 @@ kinds! {
     BadRequest "bad-request" 400 "The request could not be read"
     InvalidName "invalid-name" 400 "A name that cannot be one"
     InvalidValue "invalid-value" 400 "A value that cannot be set"
+    NeedsTls "needs-tls" 400 "This door speaks TLS"
     OtherOrigin "other-origin" 403 "A page of another origin may not ask"
     NoSuchPath "no-such-path" 404 "There is nothing under this path"
     QueueNotFound "queue-not-found" 404 "There is no queue of that name"
@@ -153,6 +154,11 @@ impl Problem {
         self
     }
 
+    /// A problem holds texts and numbers only: it can always be written.
+    pub(crate) fn json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
     pub(crate) fn is(&self, kind: Kind) -> bool {
         self.kind.strip_prefix(TYPES) == Some(kind.facts().0)
     }
@@ -169,9 +175,8 @@ pub(crate) type Told<T> = Result<T, Box<Problem>>;
 impl IntoResponse for Box<Problem> {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        // A problem holds texts and numbers only: it can always be written.
-        let body = serde_json::to_vec(&self).unwrap_or_default();
-        let mut response = (status, [(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response();
+        let mut response =
+            (status, [(header::CONTENT_TYPE, MEDIA_TYPE)], self.json()).into_response();
         if let Some(ms) = self.retry_after_ms {
             let seconds = HeaderValue::from(ms.div_ceil(1000));
             response.headers_mut().insert(header::RETRY_AFTER, seconds);
@@ -185,7 +190,7 @@ impl From<Error> for Box<Problem> {
         let kind = match &error {
             Error::Refused(refusal) => return refusal.into(),
             Error::Unknown(_) => Kind::OutcomeUnknown,
-            Error::Closed | Error::Unreachable { .. } => Kind::Closed,
+            Error::Closed | Error::Unreachable { .. } | Error::Handshake { .. } => Kind::Closed,
             Error::Unreadable { .. } => Kind::Unreadable,
             Error::Fault(_) | Error::Failed(_) | Error::Address { .. } => Kind::Fault,
         };

@@ -10,11 +10,15 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tower::ServiceExt as _;
 
 use super::door::send_away;
+use super::peer::Peer;
 use super::site::Site;
+use super::tls::{Spoken, Tls, shake};
 
 /// Room for a head and for what a body brings at once.
 const BUFFER_BYTES_MIN: usize = 64 << 10;
@@ -28,21 +32,44 @@ const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconn
 
 /// Carries the requests of one connection, in a task of its own.
 pub(super) fn admit(stream: TcpStream, site: &Arc<Site>) {
-    let Some(place) = site.connections.http.enter() else {
-        return send_away(stream, FULL, site.connections.send_away());
-    };
-    let site = Arc::clone(site);
+    match site.connections.http.enter() {
+        Some(place) => {
+            tokio::spawn(carry(stream, Peer::default(), Arc::clone(site), place));
+        }
+        None => send_away(stream, FULL, site.connections.send_away()),
+    }
+}
+
+/// The same over TLS, which one too many is told over, too: if there is a place for that.
+pub(super) fn admit_over(tls: &Arc<Tls>, stream: TcpStream, site: &Arc<Site>) {
+    let place = site.connections.http.enter();
+    let leaving = if place.is_none() { site.connections.send_away() } else { None };
+    if place.is_none() && leaving.is_none() {
+        return;
+    }
+    let (tls, site) = (Arc::clone(tls), Arc::clone(site));
     tokio::spawn(async move {
-        carry(stream, site).await;
-        drop(place);
+        let shaken = shake(stream, &tls, Spoken::Http, &site).await;
+        match (shaken, place) {
+            (Some((stream, peer)), Some(place)) => carry(stream, peer, site, place).await,
+            (Some((stream, _)), None) => send_away(stream, FULL, leaving),
+            (None, _) => {}
+        }
     });
 }
 
 /// Carries the requests of one connection, one after the other.
-async fn carry(stream: TcpStream, site: Arc<Site>) {
+async fn carry<S>(stream: S, peer: Peer, site: Arc<Site>, place: OwnedSemaphorePermit)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let to_site = Arc::clone(&site);
     let service = service_fn(move |request: Request<Incoming>| {
-        to_site.router().oneshot(request.map(Body::new))
+        let mut request = request.map(Body::new);
+        if !peer.names().is_empty() {
+            request.extensions_mut().insert(peer.clone());
+        }
+        to_site.router().oneshot(request)
     });
     let head_bytes_max = site.config.http_head_bytes_max.size();
     let mut http = http1::Builder::new();
@@ -61,6 +88,7 @@ async fn carry(stream: TcpStream, site: Arc<Site>) {
     if let Err(e) = ended {
         tracing::debug!(error = %e, "an HTTP connection broke off");
     }
+    drop(place);
 }
 
 #[cfg(test)]

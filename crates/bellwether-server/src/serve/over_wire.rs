@@ -6,33 +6,87 @@ use bellwether::wire::accept::Ended;
 use bellwether::wire::frame::put_frame;
 use bellwether::wire::{Goodbye, Kind, MAGIC, Why};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::door::send_away;
+use super::peer::Peer;
 use super::site::Site;
+use super::tls::{Spoken, Tls, shake};
 
 /// Serves one connection, in a task of its own. One too many is told so and closed.
 pub(super) fn admit<S>(stream: S, site: &Arc<Site>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Some(place) = site.connections.wire.enter() else {
-        return send_away(stream, &full(), site.connections.send_away());
-    };
-    let Some((acceptor, stop)) = site.acceptor() else { return };
+    match site.connections.wire.enter() {
+        Some(place) => {
+            if let Some(serving) = serve(stream, Peer::default(), site, place) {
+                tokio::spawn(serving);
+            }
+        }
+        None => send_away(stream, &full(), site.connections.send_away()),
+    }
+}
+
+/// The same over TLS, which one too many is told over, too: if there is a place for that.
+pub(super) fn admit_over(tls: &Arc<Tls>, stream: TcpStream, site: &Arc<Site>) {
+    let place = site.connections.wire.enter();
+    let leaving = if place.is_none() { site.connections.send_away() } else { None };
+    if place.is_none() && leaving.is_none() {
+        return;
+    }
+    let (tls, site) = (Arc::clone(tls), Arc::clone(site));
     tokio::spawn(async move {
-        match acceptor.serve(stream, stop).await {
-            Ended::Left => tracing::debug!("a connection of the wire was closed"),
-            Ended::SentAway(why) => tracing::debug!(?why, "a connection of the wire was ended"),
-            Ended::Broken(e) => tracing::debug!(error = %e, "a connection of the wire broke off"),
+        let shaken = shake(stream, &tls, Spoken::Wire, &site).await;
+        match (shaken, place) {
+            (Some((stream, peer)), Some(place)) => {
+                if let Some(serving) = serve(stream, peer, &site, place) {
+                    serving.await;
+                }
+            }
+            (Some((stream, _)), None) => send_away(stream, &full(), leaving),
+            (None, _) => {}
+        }
+    });
+}
+
+/// The connection, as a future; `None` if the store is not open.
+fn serve<S>(
+    stream: S,
+    peer: Peer,
+    site: &Site,
+    place: OwnedSemaphorePermit,
+) -> Option<impl Future<Output = ()> + use<S>>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let (acceptor, stop) = site.acceptor()?;
+    Some(async move {
+        let ended = acceptor.serve(stream, stop).await;
+        let names = peer.names();
+        match ended {
+            Ended::Left => tracing::debug!(?names, "a connection of the wire was closed"),
+            Ended::SentAway(why) => {
+                tracing::debug!(?names, ?why, "a connection of the wire was ended");
+            }
+            Ended::Broken(e) => {
+                tracing::debug!(?names, error = %e, "a connection of the wire broke off");
+            }
         }
         drop(place);
-    });
+    })
 }
 
 /// To one connection too many.
 fn full() -> Vec<u8> {
-    let text = "the server has reached wire_connections_max; try again".into();
+    goodbye(Why::Limit, "the server has reached wire_connections_max; try again")
+}
+
+/// Last words to somebody who has not been let in.
+pub(super) fn goodbye(why: Why, text: &str) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
-    put_frame(Kind::Goodbye, &mut bytes, |out| Goodbye { why: Why::Limit, text }.put(out));
+    let last = Goodbye { why, text: text.into() };
+    put_frame(Kind::Goodbye, &mut bytes, |out| last.put(out));
     bytes
 }

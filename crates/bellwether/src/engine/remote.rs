@@ -12,7 +12,11 @@
 mod address;
 mod desk;
 mod link;
+#[cfg(feature = "tls")]
+mod tls;
 
+#[cfg(feature = "tls")]
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
@@ -29,8 +33,12 @@ use super::pending::Pending;
 use crate::clock::Clock;
 use crate::error::Error;
 pub(crate) use address::Address;
+#[cfg(feature = "tls")]
+use address::Stream;
 use desk::{Desk, Told};
 use link::Connected;
+#[cfg(feature = "tls")]
+pub(crate) use tls::TlsOptions;
 
 /// How long a goodbye may take.
 const CLOSING: Duration = Duration::from_secs(5);
@@ -42,6 +50,21 @@ pub(crate) struct RemoteOptions {
     pub(crate) clock: Clock,
     /// How long a call waits for a connection.
     pub(crate) patience: Duration,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: TlsOptions,
+}
+
+#[cfg(feature = "tls")]
+impl RemoteOptions {
+    /// A stream to the server on which it is the one it should be, if the address asks for that.
+    async fn secure(&self, stream: Stream) -> io::Result<Stream> {
+        match (&self.address, stream) {
+            (Address::Tls(host), Stream::Tcp(stream)) => {
+                self.tls.shake(host, stream).await.map(Stream::Tls)
+            }
+            (_, stream) => Ok(stream),
+        }
+    }
 }
 
 /// See the module. The last handle to go says goodbye.
@@ -88,6 +111,10 @@ impl Core {
 
     fn unreachable(&self, why: impl std::fmt::Display) -> Error {
         Error::Unreachable { address: self.options.address.to_string(), why: why.to_string() }
+    }
+
+    fn no_handshake(&self, why: String) -> Error {
+        Error::Handshake { address: self.options.address.to_string(), why }
     }
 }
 
