@@ -14,8 +14,8 @@ use clap::Parser as _;
 
 use cli::{Cli, Failure};
 
-/// A server makes and frees a few small things for every call, often on two threads: a sixth of its
-/// time went there with the system's own allocator, a twentieth does with this one.
+/// A server makes and frees a few small things for every call, often on two threads; a sixth of its
+/// time went there with the system's own allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
