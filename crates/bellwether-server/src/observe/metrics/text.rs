@@ -3,7 +3,7 @@
 use std::fmt;
 
 use bellwether::Health;
-use bellwether::stats::Histogram;
+use bellwether::stats::{Activity, Histogram};
 use bellwether_core::message::Reason;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
@@ -124,6 +124,16 @@ impl Lines<'_> {
     fn counter(&mut self, labels: &Labels<'_>, value: u64) -> fmt::Result {
         self.line(labels, &ConstCounter::new(value))
     }
+
+    fn deliveries(&mut self, labels: &Labels<'_>, activity: &Activity) -> fmt::Result {
+        let bound = |max: Option<u32>| max.map_or(f64::INFINITY, f64::from);
+        let buckets: Vec<_> = activity.completed().map(|(max, n)| (bound(max), n)).collect();
+        let count = buckets.iter().map(|(_, count)| count).sum();
+        let sum = as_f64(activity.completed_deliveries());
+        let labels = labels.to_vec();
+        let mut encoder = self.0.encode_family(&labels)?;
+        encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
+    }
 }
 
 fn gauge(value: u64) -> ConstGauge<i64> {
@@ -221,6 +231,12 @@ impl Snapshot {
                     .try_for_each(|(queue, row)| lines.counter(&[("queue", queue)], read(row)))
             })?;
         }
+        let help = "Deliveries that completed messages took";
+        out.family(("message_deliveries", help), None, MetricType::Histogram, |lines| {
+            self.queues
+                .iter()
+                .try_for_each(|(queue, row)| lines.deliveries(&[("queue", queue)], &row.activity))
+        })?;
         let help = "Messages that became dead letters, by reason";
         out.family(("messages_dead_lettered", help), None, MetricType::Counter, |lines| {
             self.queues.iter().try_for_each(|(queue, row)| {
