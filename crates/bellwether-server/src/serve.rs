@@ -45,6 +45,7 @@ use tokio_util::task::TaskTracker;
 use crate::cli::Failure;
 use crate::config::{Config, Socket};
 use crate::observe;
+use crate::observe::traces::Traces;
 use connections::Connections;
 use door::{Door, accept};
 use signals::Signals;
@@ -64,13 +65,21 @@ pub(crate) fn run(config: Config, out: &mut dyn Write) -> Result<ExitCode, Failu
         .enable_all()
         .build()
         .map_err(|e| Failure::Start(format!("cannot start the server's threads: {e}")))?;
-    let ended = runtime.block_on(serve(config, out));
+    let traces = Traces::start();
+    let ended = runtime.block_on(serve(config, traces.clone(), out));
     // What still runs is a store being opened that nobody wants any more.
     runtime.shutdown_background();
+    if let Some(traces) = traces {
+        traces.stop();
+    }
     ended
 }
 
-async fn serve(config: Config, out: &mut dyn Write) -> Result<ExitCode, Failure> {
+async fn serve(
+    config: Config,
+    traces: Option<Traces>,
+    out: &mut dyn Write,
+) -> Result<ExitCode, Failure> {
     let mut signals =
         Signals::new().map_err(|e| Failure::Start(format!("cannot listen for signals: {e}")))?;
     let tls = Tls::open(&config)?.map(Arc::new);
@@ -79,7 +88,7 @@ async fn serve(config: Config, out: &mut dyn Write) -> Result<ExitCode, Failure>
     let clock =
         if config.virtual_clock { Clock::Virtual(VirtualClock::new()) } else { Clock::System };
     let connections = Connections::new(&config, http.address, wire.address);
-    let site = Arc::new(Site::new(config, clock, connections));
+    let site = Arc::new(Site::new(config, clock, connections, traces));
     site.show_opening();
     let doors = TaskTracker::new();
     let to_site = Arc::clone(&site);

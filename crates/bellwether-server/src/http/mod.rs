@@ -38,6 +38,7 @@ mod settings;
 mod settle;
 mod state;
 mod stats;
+mod trace;
 
 use std::sync::Arc;
 
@@ -50,6 +51,8 @@ use utoipa_axum::routes;
 pub(crate) use observer::observe;
 use problem::{Kind, Problem};
 pub(crate) use state::State;
+#[cfg(feature = "otlp")]
+pub(crate) use trace::trace_of;
 
 /// All paths of this door. What is under none of them, or has no such method, is for whoever puts
 /// this router beside others: [`no_such_path`], [`method_not_allowed`].

@@ -159,8 +159,13 @@ impl Problem {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
+    /// The name of its kind.
+    pub(crate) fn kind_name(&self) -> &str {
+        self.kind.strip_prefix(TYPES).unwrap_or(&self.kind)
+    }
+
     pub(crate) fn is(&self, kind: Kind) -> bool {
-        self.kind.strip_prefix(TYPES) == Some(kind.facts().0)
+        self.kind_name() == kind.facts().0
     }
 
     pub(crate) fn limit(mut self: Box<Self>, limit: u64) -> Box<Self> {

@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::http;
 use crate::observe::look::Look;
 use crate::observe::metrics::Drain;
+use crate::observe::traces::Traces;
 
 /// See the module.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub(crate) struct Site {
     pub(crate) health: Look,
     pub(crate) metrics: Look,
     pub(crate) drain: Drain,
+    pub(super) traces: Option<Traces>,
     /// Those who watch the store.
     pub(super) observers: TaskTracker,
     shown: RwLock<Shown>,
@@ -47,7 +49,12 @@ struct Shown {
 
 impl Site {
     /// A site whose store is not open yet.
-    pub(super) fn new(config: Config, clock: Clock, connections: Arc<Connections>) -> Self {
+    pub(super) fn new(
+        config: Config,
+        clock: Clock,
+        connections: Arc<Connections>,
+        traces: Option<Traces>,
+    ) -> Self {
         Self {
             config,
             clock,
@@ -57,6 +64,7 @@ impl Site {
             // As long as whoever asks for metrics waits by default.
             metrics: Look::within(Duration::from_secs(10)),
             drain: Drain::default(),
+            traces,
             observers: TaskTracker::new(),
             shown: RwLock::default(),
             resetting: tokio::sync::Mutex::default(),
