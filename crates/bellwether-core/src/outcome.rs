@@ -1,5 +1,6 @@
 //! What the ledger answers.
 
+use crate::backup::BackupStep;
 use crate::command::LeaseKind;
 use crate::content::{ContentId, Place};
 use crate::error::Refusal;
@@ -97,6 +98,8 @@ pub enum Outcome {
     Lease(Option<Box<LeaseInfo>>),
     /// The leases.
     Leases(Vec<LeaseInfo>),
+    /// A step of a backup; its bytes travel beside the outcome.
+    Backup(BackupStep),
 }
 
 /// Numbers given to the messages of one send, in order.

@@ -1,6 +1,7 @@
 //! The command line: one file a command, a folder for a family.
 
 mod ask;
+mod backup;
 mod completions;
 mod dead_letter;
 mod doctor;
@@ -20,6 +21,7 @@ mod progress;
 mod queue;
 mod reach;
 mod receive;
+mod restore;
 mod screen;
 mod send;
 mod serve;
@@ -70,6 +72,8 @@ enum Command {
     Top(top::Top),
     Export(export::Export),
     Import(import::Import),
+    Backup(backup::Backup),
+    Restore(restore::Restore),
     Doctor(doctor::Doctor),
     #[command(subcommand)]
     Journal(journal::Journal),
@@ -95,6 +99,8 @@ impl Cli {
             Command::Top(top) => top.run(out),
             Command::Export(export) => export.run(out),
             Command::Import(import) => import.run(out),
+            Command::Backup(backup) => backup.run(out),
+            Command::Restore(restore) => restore.run(out),
             Command::Doctor(doctor) => doctor.run(out),
             Command::Journal(journal) => journal.run(out),
             Command::Completions(completions) => completions.run(out),

@@ -2,6 +2,7 @@
 
 use super::wire::{Wire, wire_enum, wire_struct};
 use super::{BadBytes, Reader};
+use crate::backup::BackupStep;
 use crate::name::SequenceNumber;
 use crate::outcome::{
     Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, MemberInfo, Outcome,
@@ -31,6 +32,13 @@ wire_enum!(Outcome, "an outcome", {
     20 => Leases(infos),
     21 => SessionInfo(info),
     22 => Explained(explanation),
+    23 => Backup(step),
+});
+
+wire_enum!(BackupStep, "a step of a backup", {
+    1 => State { frame, bytes },
+    2 => Frames { numbers },
+    3 => End { frame },
 });
 
 impl Wire for Sequences {

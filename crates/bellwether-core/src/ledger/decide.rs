@@ -89,6 +89,13 @@ impl Ledger {
                 return self.watch_lease(now, ticket, request, lease, *seen, *wait_ms);
             }
             Command::ListLeases { after, max } => Ok(self.list_leases(now, after.as_ref(), *max)),
+            Command::Backup { .. } => Err(Refusal::InvalidValue {
+                what: "backup",
+                why:
+                    "this store keeps nothing, so there is nothing to back up; `bellwether export` \
+                      writes down what is in it"
+                        .into(),
+            }),
             Command::Tick => {
                 self.tick(now, fx);
                 Ok(Outcome::Done)

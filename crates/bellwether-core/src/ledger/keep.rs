@@ -160,6 +160,7 @@ impl Command {
                 | Self::DescribeLease { .. }
                 | Self::WatchLease { .. }
                 | Self::ListLeases { .. }
+                | Self::Backup { .. }
                 | Self::Heartbeat { .. }
                 | Self::RenewSession { .. }
                 | Self::RenewLocks { lock_ms: None, .. }

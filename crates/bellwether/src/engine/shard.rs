@@ -15,9 +15,10 @@
 //! There are no threads and no clock here: the caller says what time it is and when a flush is
 //! done. `R` is how the caller finds back to whoever asked.
 
+pub(crate) mod backup;
 mod entry;
 mod pieces;
-mod replay;
+pub(crate) mod replay;
 mod upkeep;
 
 use std::collections::{HashMap, VecDeque};
@@ -41,6 +42,7 @@ use super::content::{Content, Unread};
 use crate::error::Error;
 use crate::journal::{Flush, FrameNumber, Journal, JournalFault, Replay};
 use crate::stats::Tally;
+use backup::Backup;
 use entry::check_contents;
 use replay::Replayer;
 use upkeep::Upkeep;
@@ -92,6 +94,8 @@ pub struct Shard<R> {
     /// The frame in which the incarnation began.
     opened_in: u64,
     upkeep: Upkeep,
+    /// The backup under way.
+    backup: Option<Backup>,
     /// The longest payload the journal takes; what is asked must fit into one.
     frame_bytes_max: usize,
     broken: Option<JournalFault>,
@@ -152,6 +156,7 @@ impl<R> Shard<R> {
             flushed,
             opened_in: 0,
             upkeep: Upkeep::default(),
+            backup: None,
             frame_bytes_max,
             broken: None,
             stalled: false,
@@ -169,10 +174,21 @@ impl<R> Shard<R> {
     }
 
     /// The first half of [`Shard::apply`], for those whose asker holds the call: the rules decide,
-    /// and their changes go into the frame. The second half must follow.
-    pub(crate) fn decide(&mut self, now: Now, ticket: Ticket, call: &Call) -> Result<(), Error> {
+    /// and their changes go into the frame. The second half must follow, with what the shard
+    /// answers by itself, because it is the journal's and not the rules' affair.
+    pub(crate) fn decide(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        call: &Call,
+    ) -> Result<Option<Unread>, Error> {
         if let Some(fault) = &self.broken {
             return Err(fault.clone().into());
+        }
+        if let Command::Backup { id, step } = call.request.command
+            && self.journal.is_some()
+        {
+            return self.backup(now, id, step).map(Some);
         }
         let merged = self.merge_overlays(call);
         let call = merged.as_ref().unwrap_or(call);
@@ -180,7 +196,7 @@ impl<R> Shard<R> {
         self.make_room(call)?;
         self.ledger.apply(now, ticket, &call.request, &mut self.fx);
         self.write_changes(now, &call.contents);
-        Ok(())
+        Ok(None)
     }
 
     /// The second half: whoever has an answer now stands in its line.
@@ -188,12 +204,13 @@ impl<R> Shard<R> {
         &mut self,
         now: Now,
         ticket: Ticket,
-        decided: Result<(), Error>,
+        decided: Result<Option<Unread>, Error>,
         asker: R,
     ) {
-        if let Err(error) = decided {
-            self.free.push((asker, Err(error)));
-            return;
+        match decided {
+            Err(error) => return self.free.push((asker, Err(error))),
+            Ok(Some(own)) => return self.line_up_result(asker, Ok(own), Barrier::Durable),
+            Ok(None) => {}
         }
         if let Some(asker) = self.line_up_answers(Some((ticket, asker))) {
             self.asked.insert(ticket, asker);
@@ -322,11 +339,15 @@ impl<R> Shard<R> {
             }
             Err(refusal) => Err(Error::Refused(refusal)),
         };
+        self.line_up_result(asker, result, answer.barrier);
+    }
+
+    fn line_up_result(&mut self, asker: R, result: Result<Unread, Error>, barrier: Barrier) {
         let answered = (asker, result);
         let filling = !self.payload.is_empty();
         // Tokens are unique by their incarnation: none is told while a power cut could still undo
         // that it began, for then the next life would begin it again.
-        let durable = answer.barrier == Barrier::Durable || self.flushed < self.opened_in;
+        let durable = barrier == Barrier::Durable || self.flushed < self.opened_in;
         match durable {
             false if filling => self.at_append.push(answered),
             true if filling => self.at_flush.push_back((self.frame, answered)),
@@ -389,6 +410,9 @@ impl<R> Shard<R> {
             return self.fail(fault);
         }
         self.stalled = false;
+        if let Some(backup) = &mut self.backup {
+            backup.note_sealed();
+        }
         self.payload.clear();
         self.note_emptied();
         self.next_frame(prepared.number.0 + 1);

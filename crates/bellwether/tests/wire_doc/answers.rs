@@ -1,5 +1,6 @@
 //! One of everything that can be answered, each number in it another one.
 
+use bellwether::core::backup::BackupStep;
 use bellwether::core::command::LeaseKind;
 use bellwether::core::content::{ContentId, Place};
 use bellwether::core::error::{LeaseRefusal, Operation, Refusal};
@@ -214,6 +215,7 @@ pub(crate) fn outcomes() -> Vec<(&'static str, Outcome)> {
         Leases => Outcome::Leases(leases),
         SessionInfo => Outcome::SessionInfo(Some(session_info().into())),
         Explained => Outcome::Explained(Explanation { part: Part::Dead, causes }),
+        Backup => Outcome::Backup(BackupStep::State { frame: 632, bytes: 633 }),
     })
 }
 
@@ -250,6 +252,8 @@ pub(crate) fn more_outcomes() -> Vec<Outcome> {
             SessionInfo { hold: None, waits_for: None, ..session_info() }.into(),
         )),
         Outcome::Explained(Explanation { part: Part::Main, causes: Vec::new() }),
+        Outcome::Backup(BackupStep::Frames { numbers: vec![634, 635] }),
+        Outcome::Backup(BackupStep::End { frame: 636 }),
     ]);
     outcomes
 }
