@@ -105,3 +105,47 @@ impl Raise {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: WallTime = WallTime(1_800_000_000_000);
+
+    /// A ledger of which only these numbers count.
+    fn ledger(highest: u64, incarnation: u32) -> Ledger {
+        let mut ledger = Ledger::new(u64::MAX);
+        let now = crate::time::Now::new(NOW.0, 0);
+        ledger.replay(now, &Change::TermsFrom { term: Term(highest) }, None);
+        ledger.replay(now, &Change::Opened { incarnation: Incarnation(incarnation) }, None);
+        ledger
+    }
+
+    #[test]
+    fn terms_go_on_above_the_clock_and_above_what_is_known() {
+        let of = |highest| Raise::of(&ledger(highest, 7), NOW, 0).terms_from.0;
+        assert_eq!(of(0), NOW.0 + TERMS_AHEAD);
+        assert_eq!(of(NOW.0), NOW.0 + TERMS_AHEAD, "as a clock that is right grants them");
+        let ahead = NOW.0 + 2 * TERMS_AHEAD;
+        assert_eq!(of(ahead), ahead + TERMS_STEP, "its clock was ahead by more than fifty days");
+    }
+
+    #[test]
+    fn a_second_restore_is_above_the_first() {
+        let backup = ledger(NOW.0, 7);
+        let (first, later) = (Raise::of(&backup, NOW, 3), Raise::of(&backup, NOW.plus_ms(1000), 3));
+        assert!(later.terms_from > first.terms_from && later.incarnation > first.incarnation);
+        let at_once = Raise::of(&backup, NOW, 4);
+        assert_ne!(at_once.incarnation, first.incarnation, "in the same second by chance");
+        // A store that was restored is backed up and restored.
+        let next = ledger(first.terms_from.0 + 10, first.incarnation.0 + 10);
+        let next = Raise::of(&next, NOW, 0);
+        assert!(next.terms_from > first.terms_from && next.incarnation > first.incarnation);
+    }
+
+    #[test]
+    fn numbers_at_their_end_stay_there() {
+        let raise = Raise::of(&ledger(u64::MAX, u32::MAX), WallTime(u64::MAX), u16::MAX);
+        assert_eq!((raise.terms_from.0, raise.incarnation.0), (u64::MAX, u32::MAX));
+    }
+}

@@ -5,8 +5,8 @@ use super::{BadBytes, Reader};
 use crate::backup::BackupStep;
 use crate::name::SequenceNumber;
 use crate::outcome::{
-    Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, MemberInfo, Outcome,
-    QueueInfo, Sequences, SessionHold, SessionInfo, Totals,
+    Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, LeftAs, MemberInfo, Outcome,
+    QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo, Totals,
 };
 
 wire_enum!(Outcome, "an outcome", {
@@ -33,7 +33,11 @@ wire_enum!(Outcome, "an outcome", {
     21 => SessionInfo(info),
     22 => Explained(explanation),
     23 => Backup(step),
+    24 => Terms(terms),
 });
+
+wire_struct!(TermInfo { term, kind, granted_at, holder, metadata, left_as });
+wire_enum!(LeftAs, "what became of a term", { 1 => Held, 2 => Released, 3 => Broken });
 
 wire_enum!(BackupStep, "a step of a backup", {
     1 => State { frame, bytes },

@@ -160,6 +160,7 @@ impl Command {
                 | Self::DescribeLease { .. }
                 | Self::WatchLease { .. }
                 | Self::ListLeases { .. }
+                | Self::LeaseHistory { .. }
                 | Self::Backup { .. }
                 | Self::Heartbeat { .. }
                 | Self::RenewSession { .. }

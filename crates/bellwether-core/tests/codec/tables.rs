@@ -15,8 +15,8 @@ use bellwether_core::lease::{self, Lease};
 use bellwether_core::message::{Lock, Message, MessageView, NewMessage, Reason, State};
 use bellwether_core::name::{At, LockToken, Part, QueuePath, SessionToken};
 use bellwether_core::outcome::{
-    Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, MemberInfo, Outcome,
-    QueueInfo, SessionHold, SessionInfo, Totals,
+    Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, LeftAs, MemberInfo, Outcome,
+    QueueInfo, SessionHold, SessionInfo, TermInfo, Totals,
 };
 use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, Status};
 
@@ -197,6 +197,7 @@ random_enum!(Outcome {
     SessionInfo(info),
     Explained(explanation),
     Backup(step),
+    Terms(terms),
 });
 random_struct!(SessionHold { token, lock_ms });
 random_struct!(SessionInfo { id, messages, hold, waits_for, state, place });
@@ -287,7 +288,10 @@ random_enum!(Command {
     Import { to, messages },
     Remove { from, sequences },
     Backup { id, step },
+    LeaseHistory { lease, max },
 });
+random_struct!(TermInfo { term, kind, granted_at, holder, metadata, left_as });
+random_enum!(LeftAs { Held, Released, Broken });
 random_enum!(BackupStep { State { frame, bytes }, Frames { numbers }, End { frame } });
 random_struct!(Imported {
     content,

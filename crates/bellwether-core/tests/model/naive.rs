@@ -178,6 +178,7 @@ impl Naive {
             | Command::Explain { .. }
             | Command::Import { .. }
             | Command::Remove { .. }
+            | Command::LeaseHistory { .. }
             | Command::Backup { .. } => {
                 unreachable!("never drawn: the stories of the ledger prove these")
             }

@@ -67,7 +67,11 @@ fn nothing_is_written_over_without_a_word() {
     let shelf = shelf();
     let file = shelf.path().join("store.backup");
     std::fs::write(&file, "precious").unwrap();
-    store.fails(&["backup", text(&file)], 64, "is there already; name another file, or add --force");
+    store.fails(
+        &["backup", text(&file)],
+        64,
+        "is there already; name another file, or add --force",
+    );
     assert_eq!(std::fs::read(&file).unwrap(), b"precious");
     store.ok(&["backup", text(&file), "--force"]);
     let ran = restore(&[text(&file), "--data", store.path().to_str().unwrap()]);

@@ -262,3 +262,21 @@ fn one_connection_too_many_is_told_so() {
         served.stop();
     }
 }
+
+#[test]
+fn a_server_tells_who_led_also_before_it_was_started() {
+    let kept = Store::none();
+    for (round, door) in DOORS.into_iter().enumerate() {
+        let served = Served::start_in(door, &kept);
+        let granted = served.json(&["lease", "acquire", "chores", "--ttl", "forever"]);
+        let id = granted["id"].as_str().unwrap();
+        served.ok(&["lease", "release", "chores", "--id", id]);
+        let history = served.json(&["election", "history", "chores"]);
+        let history = history.as_array().unwrap();
+        assert_eq!(history.len(), round + 1, "{history:?}");
+        assert_eq!(history[round]["term"], granted["term"], "the newest last");
+        assert!(history.iter().all(|term| term["left_as"] == "released"), "{history:?}");
+        served.fails(&["election", "history", "choers"], 66, "no term of \"choers\"");
+        served.stop();
+    }
+}

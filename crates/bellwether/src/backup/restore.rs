@@ -118,7 +118,8 @@ fn move_up(aside: &Path, dir: &Path) -> io::Result<()> {
     let mut names = RealDisk.list(aside)?;
     names.retain(|name| name != LOCK);
     names.sort_unstable_by(|a, b| b.cmp(a));
-    let (units, others): (Vec<_>, Vec<_>) = names.iter().partition(|name| name.ends_with(".log"));
+    let (units, others): (Vec<_>, Vec<_>) =
+        names.iter().partition(|name| name.strip_suffix(".log").is_some());
     for name in others.into_iter().chain(units) {
         RealDisk.rename(&aside.join(name), &dir.join(name))?;
     }
@@ -138,7 +139,7 @@ struct Read {
 impl Read {
     fn whole(file: &Path, now: Now, read: &mut dyn FnMut(u64)) -> Result<Self, RestoreFault> {
         let (mut source, head) = Source::open(file)?;
-        let mut replayer = Replayer { ledger: Ledger::new(u64::MAX), now };
+        let mut replayer = Replayer::new(Ledger::new(u64::MAX), now);
         // Block 0 is the head, so no content lies in it.
         let mut blocks = vec![0];
         let mut told = 0;

@@ -17,6 +17,7 @@
 
 pub(crate) mod backup;
 mod entry;
+pub(crate) mod history;
 mod pieces;
 pub(crate) mod replay;
 mod upkeep;
@@ -44,6 +45,7 @@ use crate::journal::{Flush, FrameNumber, Journal, JournalFault, Replay};
 use crate::stats::Tally;
 use backup::Backup;
 use entry::check_contents;
+use history::History;
 use replay::Replayer;
 use upkeep::Upkeep;
 
@@ -94,6 +96,8 @@ pub struct Shard<R> {
     /// The frame in which the incarnation began.
     opened_in: u64,
     upkeep: Upkeep,
+    /// Who led when.
+    history: History,
     /// The backup under way.
     backup: Option<Backup>,
     /// The longest payload the journal takes; what is asked must fit into one.
@@ -114,7 +118,8 @@ impl<R> std::fmt::Debug for Shard<R> {
 impl<R> Shard<R> {
     /// A shard that keeps nothing.
     pub fn in_memory(now: Now, options: &ShardOptions) -> Self {
-        Self::start(now, Ledger::new(options.memory_bytes_max), None, Bodies::new(None), 0)
+        let ledger = Ledger::new(options.memory_bytes_max);
+        Self::start(now, ledger, History::default(), None, Bodies::new(None), 0)
     }
 
     /// A shard kept in the journal that `open` opens and replays.
@@ -123,16 +128,18 @@ impl<R> Shard<R> {
         options: &ShardOptions,
         open: impl FnOnce(&mut dyn Replay) -> Result<Box<dyn Journal>, JournalFault>,
     ) -> Result<Self, JournalFault> {
-        let mut replayer = Replayer { ledger: Ledger::new(options.memory_bytes_max), now };
+        let mut replayer = Replayer::new(Ledger::new(options.memory_bytes_max), now);
         let journal = open(&mut replayer)?;
         let flushed = journal.flusher().flushed().0;
         let bodies = Bodies::new(Some(options.body_cache_bytes_max));
-        Ok(Self::start(now, replayer.ledger, Some(journal), bodies, flushed))
+        let Replayer { ledger, history, .. } = replayer;
+        Ok(Self::start(now, ledger, history, Some(journal), bodies, flushed))
     }
 
     fn start(
         now: Now,
         mut ledger: Ledger,
+        history: History,
         journal: Option<Box<dyn Journal>>,
         bodies: Bodies,
         flushed: u64,
@@ -156,6 +163,7 @@ impl<R> Shard<R> {
             flushed,
             opened_in: 0,
             upkeep: Upkeep::default(),
+            history,
             backup: None,
             frame_bytes_max,
             broken: None,
@@ -185,10 +193,15 @@ impl<R> Shard<R> {
         if let Some(fault) = &self.broken {
             return Err(fault.clone().into());
         }
-        if let Command::Backup { id, step } = call.request.command
-            && self.journal.is_some()
-        {
-            return self.backup(now, id, step).map(Some);
+        match &call.request.command {
+            Command::Backup { id, step } if self.journal.is_some() => {
+                return self.backup(now, *id, *step).map(Some);
+            }
+            Command::LeaseHistory { lease, max } => {
+                let outcome = Outcome::Terms(self.history.of(lease, *max as usize));
+                return Ok(Some(Unread { outcome, contents: Few::default() }));
+            }
+            _ => {}
         }
         let merged = self.merge_overlays(call);
         let call = merged.as_ref().unwrap_or(call);
@@ -281,6 +294,7 @@ impl<R> Shard<R> {
     fn write_changes(&mut self, now: Now, contents: &[Bytes]) {
         let mut changes = std::mem::take(&mut self.fx.changes);
         for change in &changes {
+            self.history.note(change, &self.ledger);
             if let Change::Content { id, index, .. } = *change {
                 let body = &contents[index as usize];
                 self.put_content(now, change, body);

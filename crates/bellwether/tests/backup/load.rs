@@ -108,6 +108,8 @@ async fn what_was_acknowledged_before_is_in_it_and_nothing_else_comes_back() {
 
         let name = format!("restored-{round}");
         let restored = folder.restore(&backup, &name);
+        let contents = &restored.contents;
+        assert!(contents.end_frame > contents.head.frame, "the store went on meanwhile");
         let copy = folder.open(&name).await;
         let found = held(&copy.queue("load").unwrap()).await;
         assert_eq!(found.len() as u64, restored.contents.messages);

@@ -18,8 +18,8 @@ async fn step(store: &Bellwether, id: u64, step: u32) -> Result<Reply, Error> {
 async fn filled(folder: &Folder) -> Bellwether {
     let store = folder.open("store").await;
     let queue = store.create_queue("orders", QueueSettings::default()).await.unwrap();
-    for _ in 0..3 {
-        queue.send_batch((0..1000).map(|n| format!("coffee number {n}"))).await.unwrap();
+    for _ in 0..15 {
+        queue.send_batch((0..200).map(|n| format!("coffee number {n}"))).await.unwrap();
     }
     store
 }

@@ -233,6 +233,7 @@ pub(crate) fn commands() -> Vec<(&'static str, Command)> {
         Import => import(restings().into_iter().map(|(_, state)| state)),
         Remove => Command::Remove { from, sequences },
         Backup => Command::Backup { id: 332, step: 333 },
+        LeaseHistory => Command::LeaseHistory { lease: self::lease("chores"), max },
     })
 }
 

@@ -75,7 +75,12 @@ impl Backup {
 
     /// Whether it still has to read what lies in this unit.
     pub(super) fn pins(&self, unit: u64) -> bool {
-        !matches!(self.before, At::Done { .. }) && unit >= self.unit
+        !self.is_done() && unit >= self.unit
+    }
+
+    /// Its end was told.
+    fn is_done(&self) -> bool {
+        matches!(self.before, At::Done { .. })
     }
 
     pub(super) fn is_given_up(&self, now: Now) -> bool {
@@ -100,7 +105,7 @@ impl<R> Shard<R> {
         }
         let mut backup = match self.backup.take() {
             Some(backup) if backup.id == id && step != 0 => backup,
-            Some(other) if other.id != id && !other.is_given_up(now) => {
+            Some(other) if other.id != id && !other.is_done() && !other.is_given_up(now) => {
                 self.backup = Some(other);
                 return Err(Refusal::TooMany { what: "backups at a time", max: 1 }.into());
             }
@@ -172,16 +177,15 @@ impl<R> Shard<R> {
             });
         }
         let mut row = Vec::new();
-        let mut contents = vec![Content::Here(Bytes::new())];
         for change in &changes {
             codec::encode_change(change, now.boot, &mut row);
-            if let Change::ContentAt { id, place } = *change
-                && place.unit != 0
-            {
-                contents.push(self.bodies.get(id, place, self.journal.as_deref()));
-            }
         }
-        contents[0] = Content::Here(row.into());
+        let placed = changes.iter().filter_map(|change| match *change {
+            Change::ContentAt { id, place } if place.unit != 0 => Some((id, place)),
+            _ => None,
+        });
+        let mut contents = vec![Content::Here(row.into())];
+        contents.extend(self.bodies.get_all(placed, self.journal.as_deref()));
         backup.at = if cursor.is_done() {
             // What is replayed over the slices ends here: with everything that they can show.
             let next = self.kept_in()?.prepare(0)?;
