@@ -2,6 +2,7 @@
 
 mod ask;
 mod backup;
+mod bench;
 mod completions;
 mod dead_letter;
 mod doctor;
@@ -13,6 +14,7 @@ mod human;
 mod import;
 mod journal;
 mod lease;
+mod measure;
 mod member;
 mod message;
 mod pages;
@@ -75,6 +77,7 @@ enum Command {
     Backup(backup::Backup),
     Restore(restore::Restore),
     Doctor(doctor::Doctor),
+    Bench(bench::Bench),
     #[command(subcommand)]
     Journal(journal::Journal),
     Completions(completions::Completions),
@@ -102,6 +105,7 @@ impl Cli {
             Command::Backup(backup) => backup.run(out),
             Command::Restore(restore) => restore.run(out),
             Command::Doctor(doctor) => doctor.run(out),
+            Command::Bench(bench) => bench.run(out),
             Command::Journal(journal) => journal.run(out),
             Command::Completions(completions) => completions.run(out),
         }

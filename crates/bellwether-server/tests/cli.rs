@@ -15,6 +15,8 @@ mod explaining;
 mod following;
 #[path = "cli/leases.rs"]
 mod leases;
+#[path = "cli/measuring.rs"]
+mod measuring;
 #[path = "cli/messages.rs"]
 mod messages;
 #[path = "cli/queues.rs"]
