@@ -1,6 +1,8 @@
 //! The command line: one file a command, a folder for a family.
 
 mod ask;
+mod backup;
+mod bench;
 mod completions;
 mod dead_letter;
 mod doctor;
@@ -12,6 +14,7 @@ mod human;
 mod import;
 mod journal;
 mod lease;
+mod measure;
 mod member;
 mod message;
 mod pages;
@@ -20,6 +23,7 @@ mod progress;
 mod queue;
 mod reach;
 mod receive;
+mod restore;
 mod screen;
 mod send;
 mod serve;
@@ -70,7 +74,10 @@ enum Command {
     Top(top::Top),
     Export(export::Export),
     Import(import::Import),
+    Backup(backup::Backup),
+    Restore(restore::Restore),
     Doctor(doctor::Doctor),
+    Bench(bench::Bench),
     #[command(subcommand)]
     Journal(journal::Journal),
     Completions(completions::Completions),
@@ -95,7 +102,10 @@ impl Cli {
             Command::Top(top) => top.run(out),
             Command::Export(export) => export.run(out),
             Command::Import(import) => import.run(out),
+            Command::Backup(backup) => backup.run(out),
+            Command::Restore(restore) => restore.run(out),
             Command::Doctor(doctor) => doctor.run(out),
+            Command::Bench(bench) => bench.run(out),
             Command::Journal(journal) => journal.run(out),
             Command::Completions(completions) => completions.run(out),
         }

@@ -43,11 +43,13 @@
 //! | [`VirtualClock`] | moving time in your own tests |
 //! | [`Stats`] | how a store is, for whoever measures it |
 //! | [`Exported`] | carrying messages with their past from store to store |
+//! | [`backup`] | a copy of the whole store while it goes on, and a new store out of it |
 //! | [`Error`], [`Refusal`] | what can go wrong, and who must act |
 //!
 //! A lease has a *term* and a message has a *delivery number*. Both only grow, and whoever shows
 //! an old one is refused.
 
+pub mod backup;
 mod chance;
 pub mod clock;
 #[cfg(feature = "conformance")]

@@ -99,6 +99,7 @@ impl Ledger {
                 }
             }
             Change::Lease { name, lease } => self.set_lease(name, lease),
+            Change::TermsFrom { term } => self.terms_from = self.terms_from.max(*term),
         }
     }
 

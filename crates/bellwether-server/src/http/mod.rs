@@ -12,6 +12,7 @@
 //! 4. A caller that goes away drops its handler: what waits is withdrawn, and what was handed out
 //!    in that moment is given back.
 
+mod backup;
 mod caller;
 mod changes;
 mod cloud_events;
@@ -130,6 +131,7 @@ fn other_paths() -> OpenApiRouter<State> {
         .routes(routes!(members::heartbeat))
         .routes(routes!(members::leave))
         .routes(routes!(stats::show_stats))
+        .routes(routes!(backup::take_backup))
         .routes(routes!(changes::stream_changes))
         .routes(routes!(openapi::list_problems))
         .routes(routes!(openapi::show_problem))

@@ -131,6 +131,7 @@ macro_rules! conformance_tests {
             a_message_goes_on_with_its_past
             chosen_messages_are_removed
             leases_are_listed_with_their_kind
+            who_led_is_remembered
         ] }
         $crate::conformance_tests! { @group yes $fixture forward [
             a_target_must_exist
