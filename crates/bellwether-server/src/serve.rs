@@ -20,11 +20,13 @@ mod door;
 mod guard;
 mod over_http;
 mod over_wire;
+mod paced;
 mod routes;
 pub(crate) mod security;
 mod signals;
 mod site;
 mod systemd;
+pub(crate) mod tally;
 #[cfg(test)]
 mod tests;
 mod unix_socket;
