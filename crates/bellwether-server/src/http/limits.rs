@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
-use axum::http::header;
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use bellwether::wire::accept::Pace;
@@ -26,7 +26,7 @@ pub(crate) struct BodyLimits {
     pub(crate) time_max: Duration,
     pub(crate) pace: Pace,
     /// How often each was broken.
-    pub(crate) refused: Arc<Tally<3>>,
+    pub(crate) refused: Arc<Tally<4>>,
 }
 
 /// Why the rest of a body is not read.
@@ -57,6 +57,15 @@ pub(crate) async fn check(
     request: Request,
     next: Next,
 ) -> Response {
+    if !has_one_end(request.headers()) {
+        limits.refused.count("unclear");
+        let detail = "the body's end is told in no clear way; send one Content-Length, or one \
+                      Transfer-Encoding that is chunked";
+        let mut answer = Problem::bad_request(detail).into_response();
+        // What follows may be anything.
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        return answer;
+    }
     let told = request.headers().get(header::CONTENT_LENGTH);
     let told = told.and_then(|bytes| bytes.to_str().ok()?.parse::<u64>().ok());
     if told.is_some_and(|bytes| bytes > limits.bytes_max) {
@@ -73,6 +82,20 @@ pub(crate) async fn check(
     let is_empty = request.body().is_end_stream();
     let hold = |body| Body::new(limits.hold(body));
     next.run(if is_empty { request } else { request.map(hold) }).await
+}
+
+/// Whether everybody on the way here finds the same end of the body. The library that reads requests
+/// takes a list of encodings if the last one is known; a proxy may look at the first.
+fn has_one_end(headers: &HeaderMap) -> bool {
+    let mut encodings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
+    match (encodings.next(), lengths.next()) {
+        (None, _) => lengths.next().is_none(),
+        (Some(encoding), None) => {
+            encoding.as_bytes().eq_ignore_ascii_case(b"chunked") && encodings.next().is_none()
+        }
+        (Some(_), Some(_)) => false,
+    }
 }
 
 impl BodyLimits {

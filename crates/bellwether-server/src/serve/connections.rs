@@ -22,7 +22,7 @@ pub(crate) struct Connections {
     /// Connections of the wire that were ended for what they did.
     pub(crate) wire_dropped: Tally<6>,
     /// Bodies of requests that were not read to their end.
-    pub(crate) bodies_refused: Arc<Tally<3>>,
+    pub(crate) bodies_refused: Arc<Tally<4>>,
     /// Places for those who are sent away.
     leaving: Arc<Semaphore>,
 }
@@ -87,7 +87,7 @@ impl Connections {
             refusals: Arc::default(),
             http_dropped: Tally::new(["head", "idle", "reader"]),
             wire_dropped: Tally::new(["hello", "frame", "reader", "silence", "limit", "protocol"]),
-            bodies_refused: Arc::new(Tally::new(["too_long", "late", "slow"])),
+            bodies_refused: Arc::new(Tally::new(["too_long", "late", "slow", "unclear"])),
             leaving: Arc::new(Semaphore::new(LEAVING_MAX)),
         })
     }

@@ -22,6 +22,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
 use bellwether::wire::accept::Pace;
+use futures_util::task::AtomicWaker;
 use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
@@ -47,12 +48,16 @@ pub(super) struct Paced<S> {
 
 /// How often a request was begun or ended: odd while one is being answered.
 #[derive(Debug, Default)]
-pub(super) struct Asked(AtomicU64);
+pub(super) struct Asked {
+    count: AtomicU64,
+    /// Wakes who has nothing to read while one is being answered: the next wait has begun.
+    waker: AtomicWaker,
+}
 
 impl Asked {
     /// A request has come.
     pub(super) fn begin(&self) {
-        self.0.fetch_add(1, Ordering::Release);
+        self.count.fetch_add(1, Ordering::Release);
     }
 
     /// Its answer; when all of that was taken, the request has ended.
@@ -69,7 +74,8 @@ pub(super) struct Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        self.asked.0.fetch_add(1, Ordering::Release);
+        self.asked.count.fetch_add(1, Ordering::Release);
+        self.asked.waker.wake();
     }
 }
 
@@ -134,7 +140,7 @@ impl<S> Paced<S> {
 
     /// Which step it is. Bytes have come, or nothing can be read now.
     fn keep_up(&mut self, has_bytes: bool) {
-        let asked = self.asked.0.load(Ordering::Acquire);
+        let asked = self.asked.count.load(Ordering::Acquire);
         if asked != self.seen {
             self.seen = asked;
             self.step = Step::Answering;
@@ -154,6 +160,11 @@ impl<S> Paced<S> {
     /// Nothing can be read now. Whether that is too much.
     fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.keep_up(false);
+        if self.step == Step::Answering {
+            self.asked.waker.register(cx.waker());
+            // The answer may have ended before we listened.
+            self.keep_up(false);
+        }
         if self.step == Step::Answering {
             return Poll::Pending;
         }
