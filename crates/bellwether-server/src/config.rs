@@ -173,6 +173,12 @@ impl Config {
         Ok(config)
     }
 
+    /// What a file of this text would set.
+    #[cfg(feature = "testing")]
+    pub(crate) fn of_text(text: &str) -> Result<Self, ConfigFault> {
+        Self::read(&Layers::of_text(text)?)
+    }
+
     /// The path of the Unix socket, if there is to be one.
     pub(crate) fn socket_path(&self) -> Option<PathBuf> {
         match &self.unix_socket {

@@ -145,7 +145,7 @@ impl<S> Paced<S> {
             self.seen = asked;
             self.step = Step::Answering;
         }
-        let is_between = asked % 2 == 0;
+        let is_between = asked.is_multiple_of(2);
         let (step, wait) = match self.step {
             Step::Answering | Step::Idle if is_between && has_bytes => {
                 (Step::Head, self.times.head)

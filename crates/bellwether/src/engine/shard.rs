@@ -17,7 +17,7 @@
 
 mod entry;
 mod pieces;
-mod replay;
+pub(super) mod replay;
 mod upkeep;
 
 use std::collections::{HashMap, VecDeque};

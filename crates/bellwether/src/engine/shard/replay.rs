@@ -10,9 +10,9 @@ use crate::engine::content::CHECKSUM_BYTES;
 use crate::journal::{Prepared, Replay};
 
 /// Replays a journal into a ledger.
-pub(super) struct Replayer {
-    pub(super) ledger: Ledger,
-    pub(super) now: Now,
+pub(crate) struct Replayer {
+    pub(crate) ledger: Ledger,
+    pub(crate) now: Now,
 }
 
 impl Replay for Replayer {
