@@ -142,8 +142,9 @@ settings! {
     /// The pace is an average over so long.
     pace_over_ms: Whole<100, 3_600_000> = "10000";
     /// Memory for messages, ids and sessions, about 160 bytes a waiting message; senders are
-    /// refused beyond.
-    memory_bytes_max: Whole<1_048_576, 1_099_511_627_776> = "4294967296";
+    /// refused beyond. 0 is six tenths of what the control group, or else the machine, lets this
+    /// process have.
+    memory_bytes_max: Whole<0, 1_099_511_627_776> = "0";
     /// Memory for bodies, beside the journal.
     body_cache_bytes_max: Whole<0, 1_099_511_627_776> = "8388608";
     /// After SIGTERM or SIGINT, how long requests in flight may take before they are cut off.

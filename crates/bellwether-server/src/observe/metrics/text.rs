@@ -178,6 +178,9 @@ impl Snapshot {
         out.by_reason(("http_connections_dropped", help), connections.http_dropped.read())?;
         let help = "Connections of the wire that were ended because they broke a limit";
         out.by_reason(("wire_connections_dropped", help), connections.wire_dropped.read())?;
+        let help = "Memory that messages, ids and sessions may take";
+        let bytes_max = crate::serve::memory::of_store(&self.site.config);
+        out.gauge(("memory_bytes_max", help), bytes_max)?;
         out.gauge(("members", "Members that are here"), self.stats.members)?;
         let names = ("commit_duration", "How long flushes took");
         out.histogram(names, Some(&Unit::Seconds), &self.stats.flush_us, 1e6)?;
