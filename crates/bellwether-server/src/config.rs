@@ -23,6 +23,7 @@ mod tests;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use bellwether::wire::accept::Pace;
 pub(crate) use fault::ConfigFault;
 pub(crate) use flags::Flags;
 use layers::Layers;
@@ -105,13 +106,15 @@ settings! {
     /// HTTP connections at a time; one more is answered 503 and closed. At most two fifths of the
     /// files that the system lets this process open.
     http_connections_max: Whole<1, 1_000_000> = "10000";
-    /// An HTTP connection on which no complete request head has come for so long is closed, also
-    /// one that is kept alive between two requests.
-    http_head_ms_max: Whole<100, 3_600_000> = "30000";
+    /// An HTTP connection that is kept alive between two requests is closed after so long.
+    http_idle_ms_max: Whole<100, 3_600_000> = "75000";
+    /// The head of an HTTP request must have come so long after its first byte, that of the first
+    /// request so long after the connection was made.
+    http_head_ms_max: Whole<100, 3_600_000> = "10000";
     /// The longest head of an HTTP request, its path and all its headers together.
     http_head_bytes_max: Whole<1024, 1_048_576> = "32768";
-    /// A request's body must have come so long after its head.
-    http_body_ms_max: Whole<100, 3_600_000> = "30000";
+    /// A request's body must have come so long after its head, however fast it comes.
+    http_body_ms_max: Whole<100, 3_600_000> = "300000";
     /// The longest body of an HTTP request.
     http_body_bytes_max: Whole<1024, 1_073_741_824> = "25165824";
     /// Where the native wire is listened for: that of the command line and of the Rust library.
@@ -138,9 +141,20 @@ settings! {
     tls_client_ca: File = "";
     /// A TLS handshake that takes longer ends the connection.
     tls_handshake_ms_max: Whole<100, 60_000> = "5000";
+    /// Whoever connects to the wire must have said hello after so long.
+    wire_hello_ms_max: Whole<100, 3_600_000> = "5000";
+    /// The longest hello on the wire: the only frame of somebody who is not known yet.
+    wire_hello_bytes_max: Whole<256, 65_536> = "4096";
+    /// The pace, in bytes a second: of a request's body, of a frame of the wire that has begun, and
+    /// of reading answers. Connections that are slower are dropped, and locks that were taken on
+    /// them end as they always do. 0 is no limit.
+    pace_bytes_per_s_min: Whole<0, 1_048_576> = "1024";
+    /// The pace is an average over so long.
+    pace_over_ms: Whole<100, 3_600_000> = "10000";
     /// Memory for messages, ids and sessions, about 160 bytes a waiting message; senders are
-    /// refused beyond.
-    memory_bytes_max: Whole<1_048_576, 1_099_511_627_776> = "4294967296";
+    /// refused beyond. 0 is six tenths of what the control group, or else the machine, lets this
+    /// process have.
+    memory_bytes_max: Whole<0, 1_099_511_627_776> = "0";
     /// Memory for bodies, beside the journal.
     body_cache_bytes_max: Whole<0, 1_099_511_627_776> = "8388608";
     /// After SIGTERM or SIGINT, how long requests in flight may take before they are cut off.
@@ -186,6 +200,12 @@ impl Config {
         Err(ConfigFault::Together { found: self.source(name).to_string(), why })
     }
 
+    /// What a file of this text would set.
+    #[cfg(feature = "testing")]
+    pub(crate) fn of_text(text: &str) -> Result<Self, ConfigFault> {
+        Self::read(&Layers::of_text(text)?)
+    }
+
     /// The path of the Unix socket, if there is to be one.
     pub(crate) fn socket_path(&self) -> Option<PathBuf> {
         match &self.unix_socket {
@@ -194,6 +214,12 @@ impl Config {
             Socket::Without => None,
             Socket::At(path) => Some(path.clone()),
         }
+    }
+
+    /// How fast others must send and read.
+    pub(crate) fn pace(&self) -> Pace {
+        let bytes_per_s_min = self.pace_bytes_per_s_min.get_u32();
+        Pace { bytes_per_s_min, over_ms: self.pace_over_ms.get_u32() }
     }
 
     /// Where a setting's value was found.

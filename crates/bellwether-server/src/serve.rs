@@ -18,14 +18,17 @@ mod banner;
 mod connections;
 mod door;
 mod guard;
+pub(crate) mod memory;
 mod over_http;
 mod over_wire;
+mod paced;
 mod peer;
 mod routes;
 pub(crate) mod security;
 mod signals;
 mod site;
 mod systemd;
+pub(crate) mod tally;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -220,7 +223,7 @@ async fn open(config: &Config, clock: &Clock) -> Result<Bellwether, Failure> {
         format!("file://{}", config.data.display())
     };
     let open = Open::new(address)
-        .memory_bytes_max(config.memory_bytes_max.get())
+        .memory_bytes_max(memory::of_store(config))
         .body_cache_bytes_max(config.body_cache_bytes_max.size());
     let open = match clock {
         Clock::System => open,

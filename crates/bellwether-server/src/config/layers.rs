@@ -64,6 +64,13 @@ impl Layers {
         Ok(Self { flags: flags.clone(), variables, file })
     }
 
+    /// Only a file, with this text.
+    #[cfg(feature = "testing")]
+    pub(super) fn of_text(text: &str) -> Result<Self, ConfigFault> {
+        let file = parse_file(Path::new("fuzz.toml"), text)?;
+        Ok(Self { flags: Flags::default(), variables: BTreeMap::new(), file })
+    }
+
     /// Reads one setting from the first layer that has it.
     pub(super) fn read<T: Value>(
         &self,
@@ -118,11 +125,16 @@ fn read_file(path: &Path) -> Result<BTreeMap<String, (String, Source)>, ConfigFa
         path: path.display().to_string(),
         why: e.to_string(),
     })?;
+    parse_file(path, &text)
+}
+
+/// Reads what stands in the file.
+fn parse_file(path: &Path, text: &str) -> Result<BTreeMap<String, (String, Source)>, ConfigFault> {
     let at = |offset: usize| {
-        let before = text.get(..offset).unwrap_or(&text);
+        let before = text.get(..offset).unwrap_or(text);
         Source::File(path.into(), before.matches('\n').count() + 1)
     };
-    let table = DeTable::parse(&text).map_err(|e| ConfigFault::NotToml {
+    let table = DeTable::parse(text).map_err(|e| ConfigFault::NotToml {
         found: at(e.span().map_or(0, |span| span.start)).to_string(),
         why: e.message().trim().replace('\n', ", "),
     })?;

@@ -58,8 +58,8 @@ fn other_value(setting: &Setting) -> (String, String) {
         "metrics_names_max" => "7",
         "http_connections_max" | "wire_connections_max" | "wire_asks_max" => "77",
         "wire_bytes_max" => "77777777",
-        "http_head_bytes_max" => "7777",
-        name if name.ends_with("_ms_max") => "7777",
+        "http_head_bytes_max" | "wire_hello_bytes_max" | "pace_bytes_per_s_min" => "7777",
+        name if name.ends_with("_ms_max") || name.ends_with("_over_ms") => "7777",
         _ => text,
     };
     let toml = match setting.form {

@@ -1,6 +1,6 @@
 //! The HTTP door: carries requests to the site.
 //!
-//! HTTP/1.1 only, with a timer of our own: without one the library's limits on time do nothing.
+//! HTTP/1.1 only; limits on time are our own ([`Paced`]).
 
 use std::sync::Arc;
 
@@ -9,13 +9,14 @@ use axum::extract::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tower::ServiceExt as _;
 
 use super::door::send_away;
+use super::paced::{Asked, Paced};
 use super::peer::Peer;
 use super::site::Site;
 use super::tls::{Spoken, Tls, shake};
@@ -64,20 +65,23 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let to_site = Arc::clone(&site);
+    let asked = Arc::<Asked>::default();
+    let paced = Paced::new(stream, &site.config, &site.connections, Arc::clone(&asked));
     let service = service_fn(move |request: Request<Incoming>| {
+        asked.begin();
         let mut request = request.map(Body::new);
         if !peer.names().is_empty() {
             request.extensions_mut().insert(peer.clone());
         }
-        to_site.router().oneshot(request)
+        let (router, asked) = (to_site.router(), Arc::clone(&asked));
+        async move { router.oneshot(request).await.map(|answer| asked.answer(answer)) }
     });
     let head_bytes_max = site.config.http_head_bytes_max.size();
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new())
-        .header_read_timeout(site.config.http_head_ms_max.ms())
+    http.header_read_timeout(None)
         .max_header_size(head_bytes_max)
         .max_buf_size(head_bytes_max.max(BUFFER_BYTES_MIN));
-    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(paced), service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = site.stopping.cancelled() => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bellwether::wire::accept::Ended;
+use bellwether::wire::accept::{Ended, Late};
 use bellwether::wire::frame::put_frame;
 use bellwether::wire::{Goodbye, Kind, MAGIC, Why};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -62,13 +62,20 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let (acceptor, stop) = site.acceptor()?;
+    let connections = Arc::clone(&site.connections);
     Some(async move {
         let ended = acceptor.serve(stream, stop).await;
+        if let Some(reason) = reason(&ended) {
+            connections.wire_dropped.count(reason);
+        }
         let names = peer.names();
         match ended {
             Ended::Left => tracing::debug!(?names, "a connection of the wire was closed"),
             Ended::SentAway(why) => {
                 tracing::debug!(?names, ?why, "a connection of the wire was ended");
+            }
+            Ended::Late(late) => {
+                tracing::debug!(?names, %late, "a connection of the wire was ended");
             }
             Ended::Broken(e) => {
                 tracing::debug!(?names, error = %e, "a connection of the wire broke off");
@@ -76,6 +83,19 @@ where
         }
         drop(place);
     })
+}
+
+/// The limit that a connection has broken, if that is why it ended.
+fn reason(ended: &Ended) -> Option<&'static str> {
+    match ended {
+        Ended::Late(Late::Hello) => Some("hello"),
+        Ended::Late(Late::Frame) => Some("frame"),
+        Ended::Late(Late::Reader) => Some("reader"),
+        Ended::Late(Late::Silent) => Some("silence"),
+        Ended::SentAway(Goodbye { why: Why::Limit, .. }) => Some("limit"),
+        Ended::SentAway(Goodbye { why: Why::Protocol, .. }) => Some("protocol"),
+        Ended::SentAway(_) | Ended::Left | Ended::Broken(_) => None,
+    }
 }
 
 /// To one connection too many.

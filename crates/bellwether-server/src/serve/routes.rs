@@ -40,6 +40,8 @@ pub(super) fn all(site: &Arc<Site>, store: Option<http::State>) -> Router {
     let body = BodyLimits {
         bytes_max: site.config.http_body_bytes_max.get(),
         time_max: site.config.http_body_ms_max.ms(),
+        pace: site.config.pace(),
+        refused: Arc::clone(&site.connections.bodies_refused),
     };
     let guard = Arc::new(Guard {
         hosts: site.config.http_hosts.0.clone(),

@@ -92,6 +92,9 @@ impl Site {
             asks_max: self.config.wire_asks_max.get_u32(),
             bytes_max: self.config.wire_bytes_max.get_u32(),
             silence_ms_max: self.config.wire_silence_ms_max.get_u32(),
+            hello_ms_max: self.config.wire_hello_ms_max.get_u32(),
+            hello_bytes_max: self.config.wire_hello_bytes_max.get_u32(),
+            pace: self.config.pace(),
         }
     }
 

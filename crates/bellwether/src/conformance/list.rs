@@ -216,6 +216,7 @@ macro_rules! conformance_tests {
             the_largest_message_arrives
             a_batch_can_be_too_large
             a_receive_has_a_limit
+            a_receive_has_a_limit_in_bytes
             a_full_queue_refuses_senders
             a_full_store_refuses_senders
             remembered_ids_count_as_memory

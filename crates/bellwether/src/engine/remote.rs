@@ -9,7 +9,7 @@
 //! Callers who ask at the same time travel in the same packet. `desk` keeps what is not answered,
 //! `link` does the I/O.
 
-mod address;
+pub(super) mod address;
 mod desk;
 mod link;
 #[cfg(feature = "tls")]

@@ -10,8 +10,8 @@ use std::task::{Context, Poll, ready};
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::frame::{put_frame, take_frame, take_magic};
-use super::{Frame, Kind, MAGIC, WireError};
+use super::frame::{put_frame, take_frame_within, take_magic};
+use super::{FRAME_BYTES_MAX, Frame, Kind, MAGIC, WireError};
 
 /// Read at once, at most.
 const READ_BYTES: usize = 32 * 1024;
@@ -49,13 +49,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pipe<S> {
 
     /// The next frame of what was read, if it is all there.
     pub(crate) fn next_frame(&mut self) -> Result<Option<Frame>, WireError> {
+        self.next_frame_within(FRAME_BYTES_MAX)
+    }
+
+    /// The same, where a frame may have so many bytes.
+    pub(crate) fn next_frame_within(&mut self, max: u32) -> Result<Option<Frame>, WireError> {
         if !self.is_magic_read {
             if !take_magic(&mut self.read)? {
                 return Ok(None);
             }
             self.is_magic_read = true;
         }
-        take_frame(&mut self.read)
+        take_frame_within(&mut self.read, max)
+    }
+
+    /// Whether the front of a frame was read whose end was not. Only after all frames were taken.
+    #[cfg(feature = "listen")]
+    pub(crate) fn is_within_frame(&self) -> bool {
+        !self.read.is_empty()
     }
 
     /// Where what is to be written is put.

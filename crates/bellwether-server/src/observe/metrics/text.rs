@@ -86,6 +86,17 @@ impl Families<'_> {
         ConstCounter::new(value).encode(encoder)
     }
 
+    fn by_reason(
+        &mut self,
+        names: (&str, &str),
+        counts: impl IntoIterator<Item = (&'static str, u64)>,
+    ) -> fmt::Result {
+        let mut counts = counts.into_iter();
+        self.family(names, None, MetricType::Counter, |lines| {
+            counts.try_for_each(|(reason, count)| lines.counter(&[("reason", reason)], count))
+        })
+    }
+
     fn histogram(
         &mut self,
         names: (&str, &str),
@@ -168,10 +179,18 @@ impl Snapshot {
         })?;
         self.connections(out)?;
         let help = "HTTP requests refused because of their Host or Origin";
-        out.family(("http_requests_refused", help), None, MetricType::Counter, |lines| {
-            let refusals = self.site.connections.refusals.read();
-            refusals.into_iter().try_for_each(|(why, n)| lines.counter(&[("reason", why)], n))
-        })?;
+        let refused = self.site.connections.refusals.read();
+        out.by_reason(("http_requests_refused", help), refused)?;
+        let connections = &self.site.connections;
+        let help = "Bodies of HTTP requests that were too long, late or slow";
+        out.by_reason(("http_bodies_refused", help), connections.bodies_refused.read())?;
+        let help = "HTTP connections that were not waited for any longer";
+        out.by_reason(("http_connections_dropped", help), connections.http_dropped.read())?;
+        let help = "Connections of the wire that were ended because they broke a limit";
+        out.by_reason(("wire_connections_dropped", help), connections.wire_dropped.read())?;
+        let help = "Memory that messages, ids and sessions may take";
+        let bytes_max = crate::serve::memory::of_store(&self.site.config);
+        out.gauge(("memory_bytes_max", help), bytes_max)?;
         out.gauge(("members", "Members that are here"), self.stats.members)?;
         let names = ("commit_duration", "How long flushes took");
         out.histogram(names, Some(&Unit::Seconds), &self.stats.flush_us, 1e6)?;

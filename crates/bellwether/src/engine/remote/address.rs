@@ -91,7 +91,12 @@ impl fmt::Display for Address {
             Self::Tcp(host) => write!(f, "bellwether://{host}"),
             #[cfg(feature = "tls")]
             Self::Tls(host) => write!(f, "bellwethers://{host}"),
-            Self::Unix(path) => write!(f, "bellwether+unix:{}", path.display()),
+            Self::Unix(path) => {
+                // Two slashes at the front are taken for the address's own.
+                let own =
+                    if path.as_os_str().as_encoded_bytes().starts_with(b"//") { "//" } else { "" };
+                write!(f, "bellwether+unix:{own}{}", path.display())
+            }
         }
     }
 }
@@ -170,6 +175,11 @@ mod tests {
         assert_eq!(tcp("bellwether://[::1]:9"), "[::1]:9");
         let unix = Address::read("bellwether+unix:/run/b.sock");
         assert_eq!(unix, Some(Ok(Address::Unix("/run/b.sock".into()))));
+        // What is shown is read as the same, whatever the path begins with.
+        for path in ["b.sock", "/run/b.sock", "//run/b.sock", "///b.sock"] {
+            let address = Address::Unix(path.into());
+            assert_eq!(Address::read(&address.to_string()), Some(Ok(address)), "{path}");
+        }
         for wrong in ["bellwether://", "bellwethers://", "bellwether+unix:", "bellwether://host/q"]
         {
             assert!(matches!(Address::read(wrong), Some(Err(_))), "{wrong}");
