@@ -54,7 +54,7 @@ impl Backup {
             let mut stop = Stop::listen()?;
             let unfinished = Unfinished::beside(&self.file)?;
             let taken = tokio::select! {
-                taken = self.into_file(store, unfinished) => taken?,
+                taken = self.take_to_file(store, unfinished) => taken?,
                 () = stop.asked() => {
                     return Err(Failure::Internal("stopped; no backup was written".into()));
                 }
@@ -75,7 +75,7 @@ impl Backup {
         Err(Failure::Usage(format!("{file} is there already; name another file, or add --force")))
     }
 
-    async fn into_file(
+    async fn take_to_file(
         &self,
         store: &Bellwether,
         mut unfinished: Unfinished,

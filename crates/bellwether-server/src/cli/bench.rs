@@ -132,6 +132,7 @@ impl Bench {
             samples.append(more);
             passed += count;
         }
+        #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
         let rate = passed as f64 / all.elapsed().as_secs_f64();
         Ok(Row { what, samples, rate: Some(rate) })
     }

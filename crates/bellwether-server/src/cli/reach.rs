@@ -129,13 +129,13 @@ impl Reach {
         if !address.starts_with(OVER_TLS) {
             // A variable is for every command; a flag was meant for this one.
             let flags = [&self.tls_ca, &self.tls_cert, &self.tls_key];
-            return match flags.into_iter().any(Option::is_some) {
-                true => Err(Failure::Usage(format!(
+            if flags.into_iter().any(Option::is_some) {
+                return Err(Failure::Usage(format!(
                     "--tls-ca, --tls-cert and --tls-key are for a server that is reached over TLS, \
                      and {address} is not: write {OVER_TLS}HOST:PORT"
-                ))),
-                false => Ok(open),
-            };
+                )));
+            }
+            return Ok(open);
         }
         if let Some(authorities) = given(self.tls_ca.as_ref(), "BELLWETHER_TLS_CA") {
             open = open.trust(authorities);

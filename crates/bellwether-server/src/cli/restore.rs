@@ -47,17 +47,14 @@ impl Restore {
         let bytes = std::fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
         let progress = Progress::of_bytes(bytes, "read");
         let mut screen = Screen::new(out, self.output);
-        let (sentence, value) = match &self.data {
-            Some(dir) => {
-                let restored = restore(&self.file, dir, |bytes| progress.add(bytes))?;
-                let holds = holds(&restored.contents);
-                (format!("restored into {}: {holds}", dir.display()), as_json(&restored))
-            }
-            None => {
-                let contents = verify(&self.file, |bytes| progress.add(bytes))?;
-                let sentence = format!("{} is sound: {}", self.file.display(), holds(&contents));
-                (sentence, contents_json(&contents))
-            }
+        let (sentence, value) = if let Some(dir) = &self.data {
+            let restored = restore(&self.file, dir, |bytes| progress.add(bytes))?;
+            let holds = holds(&restored.contents);
+            (format!("restored into {}: {holds}", dir.display()), as_json(&restored))
+        } else {
+            let contents = verify(&self.file, |bytes| progress.add(bytes))?;
+            let sentence = format!("{} is sound: {}", self.file.display(), holds(&contents));
+            (sentence, contents_json(&contents))
         };
         drop(progress);
         screen.say(&sentence, &value)?;

@@ -1,6 +1,6 @@
 //! Backup and restore, from a folder and from a server that goes on.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::served::{Door, Served};
 use super::store::{Ran, Store, ended, program};
 
-fn text(path: &PathBuf) -> &str {
+fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 

@@ -20,7 +20,7 @@ pub fn address(bytes: &[u8]) {
 /// together; reading them is refused or does no harm.
 pub fn replay(bytes: &[u8]) {
     let now = Now { boot: BootTime(1000), wall: WallTime(1_000_000) };
-    let mut replayer = Replayer { ledger: Ledger::new(1 << 30), now };
+    let mut replayer = Replayer::new(Ledger::new(1 << 30), now);
     let _ = replayer.snapshot(bytes);
     let at = Prepared { number: FrameNumber(1), unit: 1, payload_offset: 4096 + 32 };
     let _ = replayer.frame(at, bytes);

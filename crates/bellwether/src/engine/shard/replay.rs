@@ -14,7 +14,7 @@ use crate::journal::{Prepared, Replay};
 pub(crate) struct Replayer {
     pub(crate) ledger: Ledger,
     pub(super) history: History,
-    pub(crate) now: Now,
+    now: Now,
 }
 
 impl Replay for Replayer {
