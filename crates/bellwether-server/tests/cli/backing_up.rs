@@ -1,6 +1,6 @@
 //! Backup and restore, from a folder and from a server that goes on.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -25,7 +25,7 @@ fn restore(args: &[&str]) -> Ran {
     ended(command.spawn().unwrap())
 }
 
-fn restored(backup: &PathBuf) -> Store {
+fn restored(backup: &Path) -> Store {
     let copy = Store::none();
     let ran = restore(&[text(backup), "--data", copy.path().to_str().unwrap()]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{}", ran.stdout);

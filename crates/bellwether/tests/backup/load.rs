@@ -89,9 +89,13 @@ async fn what_was_acknowledged_before_is_in_it_and_nothing_else_comes_back() {
     for _ in 0..40 {
         let numbers: Vec<u64> =
             (0..100).map(|_| facts.next.fetch_add(1, Ordering::Relaxed)).collect();
-        numbers.iter().for_each(|number| put(&facts.asked, *number));
+        for number in &numbers {
+            put(&facts.asked, *number);
+        }
         queue.send_batch(numbers.iter().map(|number| body(*number))).await.unwrap();
-        numbers.iter().for_each(|number| put(&facts.acknowledged, *number));
+        for number in &numbers {
+            put(&facts.acknowledged, *number);
+        }
     }
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..4 {
