@@ -189,17 +189,17 @@ impl<R> Shard<R> {
         now: Now,
         ticket: Ticket,
         call: &Call,
-    ) -> Result<Option<Unread>, Error> {
+    ) -> Result<Option<Box<Unread>>, Error> {
         if let Some(fault) = &self.broken {
             return Err(fault.clone().into());
         }
         match &call.request.command {
             Command::Backup { id, step } if self.journal.is_some() => {
-                return self.backup(now, *id, *step).map(Some);
+                return self.backup(now, *id, *step).map(|own| Some(Box::new(own)));
             }
             Command::LeaseHistory { lease, max } => {
                 let outcome = Outcome::Terms(self.history.of(lease, *max as usize));
-                return Ok(Some(Unread { outcome, contents: Few::default() }));
+                return Ok(Some(Box::new(Unread { outcome, contents: Few::default() })));
             }
             _ => {}
         }
@@ -217,12 +217,12 @@ impl<R> Shard<R> {
         &mut self,
         now: Now,
         ticket: Ticket,
-        decided: Result<Option<Unread>, Error>,
+        decided: Result<Option<Box<Unread>>, Error>,
         asker: R,
     ) {
         match decided {
             Err(error) => return self.free.push((asker, Err(error))),
-            Ok(Some(own)) => return self.line_up_result(asker, Ok(own), Barrier::Durable),
+            Ok(Some(own)) => return self.line_up_result(asker, Ok(*own), Barrier::Durable),
             Ok(None) => {}
         }
         if let Some(asker) = self.line_up_answers(Some((ticket, asker))) {

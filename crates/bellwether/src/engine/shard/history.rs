@@ -27,8 +27,14 @@ pub(crate) struct History {
 
 impl History {
     /// A change was made that `ledger` shows already.
+    #[inline]
     pub(super) fn note(&mut self, change: &Change, ledger: &Ledger) {
-        let Change::Lease { name, lease } = change else { return };
+        if let Change::Lease { name, lease } = change {
+            self.note_lease(name, lease, ledger);
+        }
+    }
+
+    fn note_lease(&mut self, name: &LeaseName, lease: &Lease, ledger: &Ledger) {
         let left_as = match lease.hold {
             Hold::Free => LeftAs::Released,
             Hold::Held { .. } => LeftAs::Held,
