@@ -17,6 +17,7 @@ use bellwether_core::outcome::{
     Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, MemberInfo, Outcome,
     QueueInfo, SessionHold, SessionInfo, Totals,
 };
+use bellwether_core::right::Right;
 use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, Status};
 
 macro_rules! random_struct {
@@ -158,7 +159,9 @@ random_enum!(Refusal {
     MessageNotFound(sequence),
     MemberGone,
     Lease(refusal),
+    Forbidden { right, on },
 });
+random_enum!(Right { Listen, Send, Manage });
 random_enum!(Operation { Send, Receive });
 random_enum!(LeaseRefusal {
     Held { lease, term },
