@@ -112,6 +112,17 @@ impl Grants {
         Self(vec![everything(Realm::Queues), everything(Realm::Elections)])
     }
 
+    /// What is left of them for `name` and what is under that name, in both realms.
+    #[must_use]
+    pub fn narrowed(&self, name: &str) -> Self {
+        let narrow = |grant: &Grant| {
+            let scopes = grant.scope.narrowed(grant.realm, name);
+            let (realm, rights) = (grant.realm, grant.rights.clone());
+            scopes.into_iter().map(move |scope| Grant { realm, scope, rights: rights.clone() })
+        };
+        Self(self.0.iter().flat_map(narrow).collect())
+    }
+
     /// Whether that much is granted.
     pub fn covers(&self, need: &Need<'_>) -> bool {
         self.0.iter().any(|grant| grant.covers(need))

@@ -154,3 +154,34 @@ fn a_list_of_everything_needs_the_right_on_everything() {
     assert_eq!(Grants::all().check_command(&Command::ListMembers), Ok(()));
     assert!(Grants::default().check_command(&list).is_err(), "nothing is granted by itself");
 }
+
+#[test]
+fn what_is_narrowed_is_never_more_than_before() {
+    let names = ["orders", "ORDERS", "orders/eu", "orders/eu/late", "orders2", "mail", "mail/a"];
+    let scopes = ["*", "orders", "orders/*", "orders/eu", "orders/eu/*", "mail", "Mail/*"];
+    for realm in [Realm::Queues, Realm::Elections] {
+        for scope in scopes {
+            let whole = grants(&[(realm, scope, &[Right::Send])]);
+            for to in ["orders", "orders/eu", "mail", "MAIL"] {
+                let narrow = whole.narrowed(to);
+                for name in names {
+                    let (queue, lease) = (queue(name), LeaseName::new(name).unwrap());
+                    let of = match realm {
+                        Realm::Queues => Of::Queue(&queue, Part::Main),
+                        Realm::Elections => Of::Lease(&lease),
+                    };
+                    let need = Need { right: Right::Send, of };
+                    let fold = |text: &str| match realm {
+                        Realm::Queues => text.to_ascii_lowercase(),
+                        Realm::Elections => text.to_owned(),
+                    };
+                    let (name, to) = (fold(name), fold(to));
+                    let is_within = name == to || name.starts_with(&format!("{to}/"));
+                    let wanted = whole.covers(&need) && is_within;
+                    assert_eq!(narrow.covers(&need), wanted, "{scope} to {to}: {name}");
+                }
+                assert!(!narrow.covers(&Need { right: Right::Send, of: Of::Every(realm) }));
+            }
+        }
+    }
+}

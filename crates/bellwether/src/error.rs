@@ -28,6 +28,15 @@ pub enum Error {
         /// What happened.
         why: String,
     },
+    /// The server does not let this program in; whoever keeps its keys must act, or this program
+    /// must show another credential.
+    #[error("{address} does not let us in: {why}")]
+    Denied {
+        /// Where it is.
+        address: String,
+        /// What it said.
+        why: String,
+    },
     /// The store was closed.
     #[error("the store was closed by this process; open it again")]
     Closed,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::{Clock, VirtualClock};
+use crate::credential::Credential;
 use crate::engine::local::Local;
 use crate::engine::remote::{Address, RemoteOptions};
 use crate::engine::shard::ShardOptions;
@@ -29,6 +30,7 @@ pub struct Open {
     shard: ShardOptions,
     file: FileOptions,
     patience: Duration,
+    credential: Credential,
 }
 
 impl Open {
@@ -41,6 +43,7 @@ impl Open {
             shard: ShardOptions::default(),
             file: FileOptions::default(),
             patience: PATIENCE,
+            credential: Credential::default(),
         }
     }
 
@@ -75,6 +78,14 @@ impl Open {
         self
     }
 
+    /// What is shown to the server, if it asks for credentials. One that is refused is refused for
+    /// good, unless it stands in a file, which is read again for every connection.
+    #[must_use]
+    pub fn credential(mut self, credential: Credential) -> Self {
+        self.credential = credential;
+        self
+    }
+
     /// Sizes of the file journal.
     #[must_use]
     pub fn file_options(mut self, options: FileOptions) -> Self {
@@ -103,8 +114,9 @@ impl Open {
             }
         } else if let Some(address) = Address::read(&self.address) {
             let address = address.map_err(wrong)?;
-            let (clock, patience) = (self.clock, self.patience);
-            return Bellwether::connect(RemoteOptions { address, clock, patience }).await;
+            let (clock, patience, credential) = (self.clock, self.patience, self.credential);
+            let options = RemoteOptions { address, clock, patience, credential };
+            return Bellwether::connect(options).await;
         } else {
             return Err(wrong(
                 "the address starts with memory:, file:, bellwether:// or bellwether+unix:",

@@ -93,7 +93,6 @@ fn half(path: &QueuePath) -> Of<'_> {
 }
 
 /// What a command needs. Every command is named here.
-#[expect(clippy::too_many_lines, reason = "a table: one line a command")]
 pub fn needs(command: &Command) -> Needs<'_> {
     use Right::{Listen, Manage, Send};
     let of = |queue| Of::Queue(queue, Part::Main);

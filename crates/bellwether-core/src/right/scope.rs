@@ -60,6 +60,29 @@ impl Scope {
         Ok(scope(name.into()))
     }
 
+    /// What is left of it for `name` and what is under that name.
+    pub(super) fn narrowed(&self, realm: Realm, name: &str) -> Vec<Self> {
+        let starts = |text: &str, start: &str| {
+            let head = text.as_bytes().get(..start.len());
+            head.is_some_and(|head| match realm {
+                Realm::Queues => head.eq_ignore_ascii_case(start.as_bytes()),
+                Realm::Elections => head == start.as_bytes(),
+            })
+        };
+        let under = format!("{name}/");
+        let is_within =
+            |text: &str| starts(text, &under) || (text.len() == name.len() && starts(text, name));
+        match self {
+            Self::Under(prefix) if is_within(prefix) => vec![self.clone()],
+            Self::Under(prefix) if !starts(name, prefix) => Vec::new(),
+            Self::Everything | Self::Under(_) => {
+                vec![Self::Name(name.into()), Self::Under(under.into())]
+            }
+            Self::Name(text) | Self::DeadLetters(text) if is_within(text) => vec![self.clone()],
+            Self::Name(_) | Self::DeadLetters(_) => Vec::new(),
+        }
+    }
+
     pub(super) fn has_queue(&self, queue: &QueueName, part: Part) -> bool {
         let queue = queue.as_str();
         match self {

@@ -81,10 +81,15 @@ pub fn take_magic(read: &mut BytesMut) -> Result<bool, WireError> {
 
 /// Takes the next frame off the front of `read`, if it is all there.
 pub fn take_frame(read: &mut BytesMut) -> Result<Option<Frame>, WireError> {
+    take_frame_within(read, FRAME_BYTES_MAX)
+}
+
+/// The same where frames may not be so long.
+pub(crate) fn take_frame_within(read: &mut BytesMut, max: u32) -> Result<Option<Frame>, WireError> {
     let Some((length, rest)) = read.split_first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
     let len = u32::from_le_bytes(*length);
-    if len > FRAME_BYTES_MAX {
-        return Err(WireError::TooLong { len, max: FRAME_BYTES_MAX });
+    if len > max {
+        return Err(WireError::TooLong { len, max });
     }
     // Before the rest is there: nobody waits for a body that will not be understood.
     let Some(kind) = rest.first() else {

@@ -10,8 +10,8 @@ use std::task::{Context, Poll, ready};
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::frame::{put_frame, take_frame, take_magic};
-use super::{Frame, Kind, MAGIC, WireError};
+use super::frame::{put_frame, take_frame_within, take_magic};
+use super::{FRAME_BYTES_MAX, Frame, Kind, MAGIC, WireError};
 
 /// Read at once, at most.
 const READ_BYTES: usize = 32 * 1024;
@@ -24,6 +24,8 @@ pub(crate) struct Pipe<S> {
     stream: S,
     read: BytesMut,
     is_magic_read: bool,
+    /// The longest frame that is read.
+    pub(crate) frame_bytes_max: u32,
     write: Vec<u8>,
     written: usize,
 }
@@ -32,7 +34,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pipe<S> {
     /// Begins with the magic.
     pub(crate) fn new(stream: S) -> Self {
         let write = MAGIC.to_vec();
-        Self { stream, read: BytesMut::new(), is_magic_read: false, write, written: 0 }
+        Self {
+            stream,
+            read: BytesMut::new(),
+            is_magic_read: false,
+            frame_bytes_max: FRAME_BYTES_MAX,
+            write,
+            written: 0,
+        }
     }
 
     /// Reads what is there. How much; zero at the end of the stream.
@@ -55,7 +64,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pipe<S> {
             }
             self.is_magic_read = true;
         }
-        take_frame(&mut self.read)
+        take_frame_within(&mut self.read, self.frame_bytes_max)
     }
 
     /// Where what is to be written is put.

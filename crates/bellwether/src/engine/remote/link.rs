@@ -45,6 +45,8 @@ enum Broken {
     Absent(String),
     /// Another one may be.
     For(String),
+    /// We are not let in.
+    Denied(String),
     /// None will ever be.
     Good(Error),
 }
@@ -56,8 +58,18 @@ impl Broken {
 
     fn of(goodbye: Goodbye) -> Self {
         match goodbye.why {
-            Why::Version | Why::Credential => Self::Good(Error::Failed(goodbye.text)),
+            Why::Version => Self::Good(Error::Failed(goodbye.text)),
+            Why::Credential => Self::Denied(goodbye.text),
             _ => Self::For(format!("the server ended the connection: {}", goodbye.text)),
+        }
+    }
+
+    /// What everybody hears if it is of no use to try again, else why this one did not do.
+    fn last_words(self, core: &Core) -> Result<Error, String> {
+        match self {
+            Self::Good(error) => Ok(error),
+            Self::Denied(why) if !core.options.credential.may_change() => Ok(core.denied(why)),
+            Self::Absent(why) | Self::For(why) | Self::Denied(why) => Err(why),
         }
     }
 }
@@ -80,6 +92,7 @@ impl Connected {
                 Ok(connected) => return Ok(connected),
                 Err(Broken::For(_)) if since.elapsed() < core.options.patience => {}
                 Err(Broken::Absent(why) | Broken::For(why)) => return Err(core.unreachable(why)),
+                Err(Broken::Denied(why)) => return Err(core.denied(why)),
                 Err(Broken::Good(error)) => return Err(error),
             }
             pause = longer(pause);
@@ -103,7 +116,7 @@ async fn connect(core: &Core) -> Result<Connected, Broken> {
         let hello = Hello {
             versions: (VERSION_MIN, VERSION),
             name: format!("pid {}", std::process::id()),
-            credential: String::new(),
+            credential: core.options.credential.read().map_err(Broken::Denied)?,
         };
         pipe.put(Kind::Hello, |out| hello.put(out));
         let frame = next(&mut pipe).await?;
@@ -198,12 +211,14 @@ pub(super) async fn run(core: Arc<Core>, first: Connected) {
         core.tell(told);
         connected = match broken {
             None => None,
-            Some(Broken::Good(error)) => {
-                let told = core.desk().close(&error);
-                core.tell(told);
-                None
-            }
-            Some(Broken::Absent(_) | Broken::For(_)) => reconnect(&core).await,
+            Some(broken) => match broken.last_words(&core) {
+                Ok(error) => {
+                    let told = core.desk().close(&error);
+                    core.tell(told);
+                    None
+                }
+                Err(_) => reconnect(&core).await,
+            },
         };
     }
     let told = core.desk().close(&Error::Closed);
@@ -223,13 +238,13 @@ async fn reconnect(core: &Core) -> Option<Connected> {
             Ok(connected) => return Some(connected),
             Err(broken) => broken,
         };
-        let told = match broken {
-            Broken::Good(error) => {
+        let told = match broken.last_words(core) {
+            Ok(error) => {
                 let told = core.desk().close(&error);
                 core.tell(told);
                 return None;
             }
-            Broken::Absent(why) | Broken::For(why) => {
+            Err(why) => {
                 core.desk().waited(since.elapsed(), core.options.patience, &core.unreachable(why))
             }
         };

@@ -24,9 +24,9 @@ use bellwether_core::name::{MemberSlot, Ticket};
 use bellwether_core::outcome::Outcome;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::{Acceptor, Ended, Limits, goodbye};
+use super::{Acceptor, Ended, Gate, Limits, Owners, Pass, goodbye};
 use crate::engine::ask::Ask;
 use crate::engine::content::Unread;
 use crate::engine::local::shared::{Entered, Shared};
@@ -35,12 +35,15 @@ use crate::error::Error;
 use crate::wire::call::{get_call, put_answer, put_withdrawn};
 use crate::wire::parts::{Parts, put_parts};
 use crate::wire::pipe::Pipe;
-use crate::wire::{Frame, Goodbye, Hello, Kind, Why, WireError};
+use crate::wire::{FRAME_BYTES_MAX, Frame, Goodbye, Hello, Kind, Why, WireError};
 
 /// Answers are put into bytes while so much is not yet written; nothing is read beyond.
 const BACKLOG_BYTES_MAX: usize = 256 * 1024;
-/// Whoever connects says hello within this.
-const HELLO: Duration = Duration::from_secs(10);
+/// Whoever connects says hello within this, and in a frame no longer than that.
+const HELLO: Duration = Duration::from_secs(5);
+const HELLO_BYTES_MAX: u32 = 4096;
+/// To whoever was in, and is not any more.
+const ENDED: &str = "the credential was revoked, changed or has expired";
 
 /// See the module.
 pub(super) struct Connection<'a, S> {
@@ -48,6 +51,9 @@ pub(super) struct Connection<'a, S> {
     acceptor: &'a Acceptor,
     shared: &'a Shared,
     limits: &'a Limits,
+    gate: Option<(&'a dyn Gate, Arc<Owners>)>,
+    /// What the gate has allowed.
+    admitted: Option<Admitted>,
     /// Those who joined on this connection.
     members: BTreeSet<MemberSlot>,
     /// One of them has joined on another one since.
@@ -69,6 +75,13 @@ pub(super) struct Connection<'a, S> {
     patience: Pin<Box<Sleep>>,
 }
 
+/// What was allowed, for as long as it counts.
+struct Admitted {
+    pass: Arc<Pass>,
+    owners: Arc<Owners>,
+    ended: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
 struct Asked {
     ticket: Ticket,
     ask: Arc<Ask>,
@@ -80,6 +93,8 @@ struct Asked {
 enum Step {
     /// Nothing was said yet.
     New,
+    /// Not let in, which is said in a while.
+    Turned(Goodbye),
     Open,
     /// What was asked is answered, then it ends.
     Stopping,
@@ -88,13 +103,21 @@ enum Step {
 }
 
 impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
-    pub(super) fn new(acceptor: &'a Acceptor, stream: S) -> Self {
+    pub(super) fn new(
+        acceptor: &'a Acceptor,
+        stream: S,
+        gate: Option<(&'a dyn Gate, Arc<Owners>)>,
+    ) -> Self {
         let limits = &acceptor.limits;
+        let mut pipe = Pipe::new(stream);
+        pipe.frame_bytes_max = HELLO_BYTES_MAX;
         Self {
-            pipe: Pipe::new(stream),
+            pipe,
             acceptor,
             shared: acceptor.local.shared(),
             limits,
+            gate,
+            admitted: None,
             members: BTreeSet::new(),
             is_over: Arc::default(),
             outbox: Arc::default(),
@@ -125,6 +148,11 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
         loop {
+            if let Some(Admitted { ended, .. }) = &mut self.admitted
+                && ended.as_mut().poll(cx).is_ready()
+            {
+                self.end(goodbye(Why::Credential, ENDED));
+            }
             if std::mem::take(&mut self.is_promised) {
                 self.shared.work();
             } else {
@@ -149,6 +177,11 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 Poll::Pending => {}
             }
             if self.patience.as_mut().poll(cx).is_ready() {
+                if let Step::Turned(last) = &self.step {
+                    self.end(last.clone());
+                    self.wait_for_life();
+                    continue;
+                }
                 if !std::mem::take(&mut self.is_heard) || self.step == Step::New {
                     return Poll::Ready(Ended::Left);
                 }
@@ -188,7 +221,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 Ok(None) => break,
                 Err(e) => self.end(goodbye(Why::Protocol, e.to_string())),
             }
-            if matches!(self.step, Step::Ending(_)) {
+            if matches!(self.step, Step::Ending(_) | Step::Turned(_)) {
                 break;
             }
         }
@@ -240,10 +273,24 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             );
             return Err(goodbye(Why::Version, text));
         };
+        if let Some((gate, owners)) = &self.gate {
+            match gate.admit(&hello.credential) {
+                Ok(pass) => {
+                    let ended = Box::pin(pass.ended.clone().cancelled_owned());
+                    self.admitted = Some(Admitted { pass, owners: Arc::clone(owners), ended });
+                }
+                Err(turned) => {
+                    self.step = Step::Turned(goodbye(turned.why, turned.text));
+                    self.patience = Box::pin(tokio::time::sleep(turned.after));
+                    return Ok(());
+                }
+            }
+        }
         let mut welcome = self.acceptor.welcome();
         welcome.version = version;
         self.pipe.put(Kind::Welcome, |out| welcome.put(out));
         self.step = Step::Open;
+        self.pipe.frame_bytes_max = FRAME_BYTES_MAX;
         self.wait_for_life();
         Ok(())
     }
@@ -252,16 +299,22 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         if self.is_over.load(Ordering::Acquire) {
             return Err(goodbye(Why::Done, "the member speaks on another connection by now"));
         }
-        let call = match get_call(whole) {
+        let mut call = match get_call(whole) {
             Ok(call) => call,
             // The next frame begins where it should: nobody else is to suffer.
             Err(e) => {
-                self.refuse(number, e.to_string());
+                self.refuse(number, Refusal::InvalidValue { what: "call", why: e.to_string() });
                 return Ok(false);
             }
         };
         if matches!(call.request.command, Command::Tick) {
             return Err(goodbye(Why::Protocol, "time is the server's own affair"));
+        }
+        if let Some(Admitted { pass, owners, .. }) = &self.admitted
+            && let Err(refusal) = pass.admit(owners, &mut call.request, self.shared.now())
+        {
+            self.refuse(number, refusal);
+            return Ok(false);
         }
         self.bytes += whole.len();
         if self.bytes > self.limits.bytes_max as usize {
@@ -291,10 +344,25 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         Ok(is_turn_due)
     }
 
-    /// Answers an ask that cannot be understood.
-    fn refuse(&mut self, number: u64, why: String) {
+    /// Keeps in mind what became of an ask, where somebody is to know.
+    fn note(&self, ask: &Ask, answer: Option<&Result<Unread, Error>>) {
+        let Some(Admitted { pass, owners, .. }) = &self.admitted else { return };
+        let command = &ask.call().request.command;
+        if let Command::Join { id, .. } = command {
+            match answer {
+                Some(Ok(Unread { outcome: Outcome::Joined(slot), .. })) => {
+                    owners.joined(*id, *slot);
+                }
+                Some(Err(_)) => owners.refused(*id),
+                _ => {}
+            }
+        }
+        pass.note(command, answer.map(Result::as_ref));
+    }
+
+    /// Answers an ask that does not reach the writer.
+    fn refuse(&mut self, number: u64, refusal: Refusal) {
         self.scratch.clear();
-        let refusal = Refusal::InvalidValue { what: "call", why };
         put_answer(&Err(refusal.into()), self.shared.now(), &mut self.scratch);
         put_parts(Kind::Answer, number, &self.scratch, self.pipe.out());
     }
@@ -325,6 +393,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             let asked = self.asked.remove(&number);
             self.bytes -= asked.as_ref().map_or(0, |asked| asked.bytes);
             let is_withdrawn = asked.is_some_and(|asked| asked.is_withdrawn);
+            self.note(&ask, answer.as_ref());
             self.scratch.clear();
             match answer {
                 None if !is_withdrawn && self.step != Step::Stopping => {
@@ -357,7 +426,9 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
     /// Nothing more is asked; waits are over.
     fn stop(&mut self) {
         match self.step {
-            Step::New => self.end(goodbye(Why::Closing, "the server is stopping; try again")),
+            Step::New | Step::Turned(_) => {
+                self.end(goodbye(Why::Closing, "the server is stopping; try again"));
+            }
             Step::Open => {
                 self.step = Step::Stopping;
                 for asked in self.asked.values() {
@@ -378,6 +449,11 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
 
 impl<S> Drop for Connection<'_, S> {
     fn drop(&mut self) {
+        if let Some(Admitted { pass, .. }) = &self.admitted {
+            for asked in self.asked.values() {
+                pass.note::<()>(&asked.ask.call().request.command, None);
+            }
+        }
         for member in &self.members {
             self.acceptor.speakers.left(*member, &self.is_over);
         }
