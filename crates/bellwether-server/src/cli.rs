@@ -11,6 +11,7 @@ mod form;
 mod human;
 mod import;
 mod journal;
+mod key;
 mod lease;
 mod member;
 mod message;
@@ -73,6 +74,8 @@ enum Command {
     Doctor(doctor::Doctor),
     #[command(subcommand)]
     Journal(journal::Journal),
+    #[command(subcommand)]
+    Key(key::Key),
     Completions(completions::Completions),
 }
 
@@ -97,6 +100,7 @@ impl Cli {
             Command::Import(import) => import.run(out),
             Command::Doctor(doctor) => doctor.run(out),
             Command::Journal(journal) => journal.run(out),
+            Command::Key(key) => key.run(out),
             Command::Completions(completions) => completions.run(out),
         }
     }

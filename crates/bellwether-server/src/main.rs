@@ -1,5 +1,6 @@
 //! The program `bellwether`: parse, call one function, map its end to an exit code.
 
+mod access;
 mod cli;
 mod config;
 mod http;

@@ -14,7 +14,8 @@ pub(super) const PREFIX: &str = "BELLWETHER_";
 /// Names the file.
 const CONFIG: &str = "BELLWETHER_CONFIG";
 /// Variables of this program that are no settings of the server: those of the other commands.
-const OF_COMMANDS: [&str; 1] = ["BELLWETHER_SERVER"];
+const OF_COMMANDS: [&str; 3] =
+    ["BELLWETHER_SERVER", "BELLWETHER_CREDENTIAL", "BELLWETHER_CREDENTIAL_FILE"];
 
 /// Where a value was found.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 //!
 //! An election is how a lease finds its next holder, so every lease is here, too.
 
-use axum::extract::State as Door;
 use axum::http::StatusCode;
 use axum::response::Response;
 use bellwether::LeaseName;
 use bellwether::core::command::Command;
 use bellwether::core::outcome::{LeaseInfo, LeaseState};
+use bellwether::core::right::{Needs, Of, Right};
 use bellwether_core::time::WallTime;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -17,7 +17,7 @@ use super::extract::{Path, Query, json};
 use super::leases::{LeaseStateName, describe, page_of_leases};
 use super::problem::Told;
 use super::queues::{Page, page_max};
-use super::state::State;
+use super::state::{Door, State};
 use crate::time;
 
 /// One page of elections.
@@ -196,6 +196,7 @@ pub(crate) async fn election_history(
     ask: Query<HistoryAsked>,
 ) -> Told<Response> {
     let lease = LeaseName::new(&election)?;
+    state.check(&Needs::one("history", Right::Listen, Of::Lease(&lease)))?;
     let history = state.observed().history(lease.as_str(), page_max(ask.0.max)? as usize);
     Ok(json(&History { history }))
 }

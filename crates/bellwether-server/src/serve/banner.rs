@@ -13,7 +13,12 @@ const FIRST_COMMANDS: [&str; 3] = [
     "bellwether receive orders --completeSERVER",
 ];
 
-pub(super) fn write(out: &mut dyn Write, site: &Site, socket: Option<&Path>) -> io::Result<()> {
+pub(super) fn write(
+    out: &mut dyn Write,
+    site: &Site,
+    socket: Option<&Path>,
+    root: Option<&Path>,
+) -> io::Result<()> {
     let url = format!("http://{}", site.connections.http.address());
     let wire = format!("bellwether://{}", site.connections.wire.address());
     writeln!(out, "Bellwether {} is ready.\n", env!("CARGO_PKG_VERSION"))?;
@@ -25,6 +30,16 @@ pub(super) fn write(out: &mut dyn Write, site: &Site, socket: Option<&Path>) -> 
         writeln!(out, "  socket   bellwether+unix:{}", path.display())?;
     }
     writeln!(out, "  store    {}", site.place())?;
+    if let Some(access) = &site.access {
+        writeln!(out, "  rules    {}", access.path().display())?;
+    }
+    if let Some(token) = root {
+        writeln!(
+            out,
+            "  token    {}: may do everything; only this user can read it",
+            token.display()
+        )?;
+    }
     if site.config.virtual_clock {
         writeln!(out, "  time     moved by POST {url}/v1/test/clock/advance")?;
         writeln!(out, "  empty it POST {url}/v1/test/reset")?;

@@ -15,34 +15,39 @@ use tower::ServiceExt as _;
 
 use super::door::send_away;
 use super::site::Site;
+use crate::access::Origin;
 
 /// Room for a head and for what a body brings at once.
 const BUFFER_BYTES_MIN: usize = 64 << 10;
 /// To one connection too many.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
-    content-type: application/problem+json\r\ncontent-length: 199\r\n\r\n\
+    content-type: application/problem+json\r\ncontent-length: 244\r\n\r\n\
     {\"type\":\"/v1/problems/too-many-connections\",\
     \"title\":\"There are too many connections\",\"status\":503,\
-    \"detail\":\"the server has reached http_connections_max; try again\",\
+    \"detail\":\"the server has reached http_connections_max, or this address connections_per_address_max; try again\",\
     \"retry\":true,\"retry_after_ms\":1000}";
 
 /// Carries the requests of one connection, in a task of its own.
-pub(super) fn admit(stream: TcpStream, site: &Arc<Site>) {
-    let Some(place) = site.connections.http.enter() else {
+pub(super) fn admit(stream: TcpStream, origin: Origin, site: &Arc<Site>) {
+    let Some(place) = site.connections.http.enter(&origin) else {
         return send_away(stream, FULL, site.connections.send_away());
     };
     let site = Arc::clone(site);
     tokio::spawn(async move {
-        carry(stream, site).await;
+        carry(stream, origin, site).await;
         drop(place);
     });
 }
 
 /// Carries the requests of one connection, one after the other.
-async fn carry(stream: TcpStream, site: Arc<Site>) {
+async fn carry(stream: TcpStream, origin: Origin, site: Arc<Site>) {
     let to_site = Arc::clone(&site);
     let service = service_fn(move |request: Request<Incoming>| {
-        to_site.router().oneshot(request.map(Body::new))
+        let mut request = request.map(Body::new);
+        if to_site.access.is_some() {
+            request.extensions_mut().insert(origin.clone());
+        }
+        to_site.router().oneshot(request)
     });
     let head_bytes_max = site.config.http_head_bytes_max.size();
     let mut http = http1::Builder::new();
