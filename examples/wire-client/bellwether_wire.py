@@ -17,6 +17,7 @@ away. `check.py ADDRESS` tries all of it on a server.
 import os
 import random
 import socket
+import ssl
 import struct
 import time
 
@@ -699,16 +700,24 @@ def connect(address):
     if address.startswith("bellwether+unix:"):
         found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         where = address.removeprefix("bellwether+unix:").removeprefix("//")
-    elif address.startswith("bellwether://"):
-        host, _, port = address.removeprefix("bellwether://").rstrip("/").rpartition(":")
+    elif address.startswith(("bellwether://", "bellwethers://")):
+        host, _, port = address.partition("://")[2].rstrip("/").rpartition(":")
         found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         where = (host, int(port)) if host else (port, PORT)
     else:
-        raise ValueError("bellwether://host:port or bellwether+unix:/path")
+        raise ValueError("bellwether://host:port, bellwethers://host:port or bellwether+unix:/path")
     found.settimeout(5)
     try:
         found.connect(where)
+        if address.startswith("bellwethers://"):
+            # Trusts whom the system trusts, or the file in SSL_CERT_FILE.
+            context = ssl.create_default_context()
+            context.set_alpn_protocols([MAGIC.decode()])
+            found = context.wrap_socket(found, server_hostname=where[0])
+    except ssl.SSLError as error:
+        found.close()
+        raise SentAway(str(error)) from error
     except OSError as error:
         found.close()
         raise Broken(str(error)) from error

@@ -9,7 +9,7 @@ use crate::lease::Lease;
 use crate::message::{Message, Standing};
 use crate::name::{
     At, DeliveryNumber, Incarnation, LeaseName, MemberId, MemberSlot, QueueId, QueueName,
-    RequestNumber, SequenceNumber, SessionId,
+    RequestNumber, SequenceNumber, SessionId, Term,
 };
 use crate::outcome::{Outcome, Totals};
 use crate::settings::QueueSettings;
@@ -156,6 +156,11 @@ pub enum Change {
         name: LeaseName,
         /// How.
         lease: Box<Lease>,
+    },
+    /// The store was restored from a backup: no term granted from here on is below this one.
+    TermsFrom {
+        /// The lowest there may be.
+        term: Term,
     },
 }
 

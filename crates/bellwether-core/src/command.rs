@@ -296,6 +296,23 @@ pub enum Command {
         max: u32,
     },
 
+    /// The last terms of a lease, the newest first. Answered by what runs the ledger: what happened is
+    /// no part of how things are.
+    LeaseHistory {
+        /// Which.
+        lease: LeaseName,
+        /// At most so many.
+        max: u32,
+    },
+    /// The next step of a backup ([`crate::backup`]). Answered by what keeps the journal, not by the
+    /// ledger; a store that keeps none refuses it.
+    Backup {
+        /// Which; drawn by whoever takes it.
+        id: u64,
+        /// From 0 on. The last one may be asked again.
+        step: u32,
+    },
+
     /// Time has passed: what is due becomes so.
     Tick,
 }

@@ -89,6 +89,8 @@ pub struct LeaseAt<'a> {
     /// leases of a member without touching their records; one that came after this lease had
     /// ended did not renew it and must not be given here.
     pub beaten_at: Option<BootTime>,
+    /// No new term is below this one ([`crate::change::Change::TermsFrom`]).
+    pub terms_from: Term,
 }
 
 /// What a rule decided: the record as it will be, and the answer.
@@ -242,14 +244,15 @@ impl LeaseAt<'_> {
     }
 
     /// The wall clock counts too, not only the last term: terms must grow past those that were
-    /// granted before the name was deleted, or after the backup was taken that was restored.
+    /// granted before the name was deleted, or after a copy of the folder was made. A restored
+    /// backup brings a floor of its own, for the clock may be another machine's.
     fn next_term(&self) -> Term {
         #[cfg(planted_bug = "reuse_term")]
         if let Some(lease) = self.lease {
             return lease.term;
         }
         let next = self.lease.map_or(1, |lease| lease.term.0 + 1);
-        Term(next.max(self.now.wall.0))
+        Term(next.max(self.now.wall.0)).max(self.terms_from)
     }
 
     /// Starts its time anew. Renewing a standing lease that ended and was not touched since keeps

@@ -32,6 +32,7 @@
 //! two machines on the other side; [`limits`] holds every maximum; [`codec`] is what it all looks
 //! like in bytes.
 
+pub mod backup;
 pub mod candidacy;
 pub mod chance;
 pub mod change;

@@ -16,6 +16,10 @@ pub const BATCH_MESSAGES_MAX: usize = 10_000;
 /// Messages handed out by one receive, for the same reason.
 pub const RECEIVE_MESSAGES_MAX: u32 = 10_000;
 
+/// Contents handed out or shown by one receive or peek, together; one message may always be. An
+/// answer is put together in memory, and there may be as many answers as there are connections.
+pub const RECEIVE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
 /// Messages looked at to say how many stand before one: an answer of that kind is for people, and
 /// "ten thousand and more" is all they need.
 pub const EXPLAIN_MESSAGES_MAX: usize = 10_000;
@@ -69,4 +73,5 @@ pub const LEASE_GRACE_PERCENT: u64 = 105;
 pub const LEASE_TRUST_PERCENT: u64 = 80;
 
 const _: () = assert!(CONTENT_BYTES_MAX as u64 <= COMMAND_BYTES_MAX);
+const _: () = assert!(CONTENT_BYTES_MAX as u64 <= RECEIVE_BYTES_MAX);
 const _: () = assert!(LEASE_TRUST_PERCENT < 100 && LEASE_GRACE_PERCENT > 100);

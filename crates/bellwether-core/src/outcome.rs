@@ -1,5 +1,6 @@
 //! What the ledger answers.
 
+use crate::backup::BackupStep;
 use crate::command::LeaseKind;
 use crate::content::{ContentId, Place};
 use crate::error::Refusal;
@@ -97,6 +98,10 @@ pub enum Outcome {
     Lease(Option<Box<LeaseInfo>>),
     /// The leases.
     Leases(Vec<LeaseInfo>),
+    /// Terms of a lease, the newest first.
+    Terms(Vec<TermInfo>),
+    /// A step of a backup; its bytes travel beside the outcome.
+    Backup(BackupStep),
 }
 
 /// Numbers given to the messages of one send, in order.
@@ -334,5 +339,33 @@ pub enum LeaseState {
     /// It ends soon and cannot be renewed.
     Breaking,
     /// It was broken; nobody has taken it since.
+    Broken,
+}
+
+/// One term of a lease, as it was left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TermInfo {
+    /// Which.
+    pub term: Term,
+    /// Kept by the member's heartbeat, or by itself.
+    pub kind: LeaseKind,
+    /// When it began.
+    pub granted_at: WallTime,
+    /// The member it was granted to, if it is known.
+    pub holder: Option<MemberId>,
+    /// What the holder said of itself.
+    pub metadata: String,
+    /// What became of it.
+    pub left_as: LeftAs,
+}
+
+/// What became of a term. One that runs out is not written down anywhere: it is held to the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftAs {
+    /// It stands, or its time ran out.
+    Held,
+    /// Its holder gave it back, or said goodbye.
+    Released,
+    /// It was taken away.
     Broken,
 }

@@ -25,12 +25,37 @@ pub struct Activity {
     /// Locks that ran out: their receivers are taken for dead.
     pub locks_lost: u64,
     dead_lettered: [u64; Reason::ALL.len()],
+    /// Completed, by how many deliveries it took; the last is for what took more.
+    completed: [u64; DELIVERIES.len() + 1],
+    completed_deliveries: u64,
 }
+
+/// Up to so many deliveries are told apart.
+const DELIVERIES: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 
 impl Activity {
     /// Moved to the dead letters, by reason.
     pub fn dead_lettered(&self) -> impl Iterator<Item = (Reason, u64)> {
         Reason::ALL.into_iter().zip(self.dead_lettered)
+    }
+
+    /// Completed after at most so many deliveries, and more than the number before; `None` is for
+    /// what took more than all of these.
+    pub fn completed(&self) -> impl Iterator<Item = (Option<u32>, u64)> {
+        DELIVERIES.into_iter().map(Some).chain([None]).zip(self.completed)
+    }
+
+    /// All deliveries together of what was completed.
+    pub fn completed_deliveries(&self) -> u64 {
+        self.completed_deliveries
+    }
+
+    pub(crate) fn count_completed(&mut self, deliveries: u32) {
+        let index = DELIVERIES.partition_point(|max| *max < deliveries);
+        if let Some(count) = self.completed.get_mut(index) {
+            *count += 1;
+        }
+        self.completed_deliveries += u64::from(deliveries);
     }
 
     pub(crate) fn count_dead_letter(&mut self, reason: Reason) {
@@ -52,6 +77,10 @@ impl std::ops::AddAssign for Activity {
         for (count, more) in self.dead_lettered.iter_mut().zip(other.dead_lettered) {
             *count += more;
         }
+        for (count, more) in self.completed.iter_mut().zip(other.completed) {
+            *count += more;
+        }
+        self.completed_deliveries += other.completed_deliveries;
     }
 }
 

@@ -359,6 +359,7 @@ impl World {
             lease: self.lease.as_ref(),
             now: Now::new(0, self.server_now().0),
             beaten_at: None,
+            terms_from: Term(0),
         };
         let (decision, event) = match ask {
             Ask::Acquire { attempt, id, wait_ms } => {
@@ -384,7 +385,7 @@ impl World {
         let now = Now::new(0, self.server_now().0);
         for (to, life, attempt, id, until) in std::mem::take(&mut self.waiting) {
             let lease = self.lease.as_ref();
-            let at = LeaseAt { name: &self.name, lease, now, beaten_at: None };
+            let at = LeaseAt { name: &self.name, lease, now, beaten_at: None, terms_from: Term(0) };
             let ask = Acquire {
                 lease: self.name.clone(),
                 id,

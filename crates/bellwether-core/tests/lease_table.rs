@@ -62,7 +62,8 @@ fn every_action_in_every_state_ends_as_the_table_says() {
         let mut shown = String::new();
         for part in action.split(", ") {
             let before = lease.clone();
-            let at = LeaseAt { name, lease: before.as_ref(), now, beaten_at: None };
+            let at =
+                LeaseAt { name, lease: before.as_ref(), now, beaten_at: None, terms_from: Term(0) };
             if part == "time runs out" {
                 now = now.plus_ms(TTL_MS);
             } else if part == "touch" {
@@ -85,7 +86,7 @@ fn every_action_in_every_state_ends_as_the_table_says() {
 #[test]
 fn every_use_in_every_state_ends_as_the_table_says() {
     each_cell(USES, |action, name, lease, now| {
-        let at = LeaseAt { name, lease, now, beaten_at: None };
+        let at = LeaseAt { name, lease, now, beaten_at: None, terms_from: Term(0) };
         let words: Vec<&str> = action.split(' ').collect();
         let shown = words.get(1).map(|text| id(text));
         let answer = if words[0] == "write" { at.may_write(shown) } else { at.may_read(shown) };
@@ -134,7 +135,13 @@ fn a_break_lasts_as_long_as_it_should() {
 #[test]
 fn terms_only_grow() {
     let name = name();
-    let none = LeaseAt { name: &name, lease: None, now: Now::new(0, 0), beaten_at: None };
+    let none = LeaseAt {
+        name: &name,
+        lease: None,
+        now: Now::new(0, 0),
+        beaten_at: None,
+        terms_from: Term(0),
+    };
     assert_eq!(grant(none, A).term, Term(1), "a clock that was never set");
 
     let first = held(LeaseKind::Bound, TTL_MS);
@@ -142,7 +149,10 @@ fn terms_only_grow() {
     let free = look(&first, 1).release(A).unwrap().lease;
     assert_eq!(free.term, first.term, "a release is not a grant");
     let at = Now::new(7, START.boot.0 + 1);
-    let next = grant(LeaseAt { name: &name, lease: Some(&free), now: at, beaten_at: None }, B);
+    let next = grant(
+        LeaseAt { name: &name, lease: Some(&free), now: at, beaten_at: None, terms_from: Term(0) },
+        B,
+    );
     assert_eq!(next.term, Term(first.term.0 + 1), "the wall clock was set back");
 
     let restored = Lease { term: Term(9), ..free };
@@ -324,7 +334,7 @@ fn act(action: &str, at: LeaseAt<'_>) -> Result<Decision, LeaseRefusal> {
 }
 
 fn show(name: &LeaseName, lease: Option<&Lease>, now: Now) -> String {
-    let at = LeaseAt { name, lease, now, beaten_at: None };
+    let at = LeaseAt { name, lease, now, beaten_at: None, terms_from: Term(0) };
     match lease.map(|lease| lease.hold) {
         None | Some(Hold::Free) => format!("{:?}", at.state()),
         Some(Hold::Held { id, .. } | Hold::Broken { id, .. }) => {
@@ -365,7 +375,8 @@ fn ask(id: LeaseId, kind: LeaseKind, ttl_ms: u64) -> Acquire {
 
 /// Granted to A at [`START`].
 fn held(kind: LeaseKind, ttl_ms: u64) -> Lease {
-    let at = LeaseAt { name: &name(), lease: None, now: START, beaten_at: None };
+    let at =
+        LeaseAt { name: &name(), lease: None, now: START, beaten_at: None, terms_from: Term(0) };
     at.acquire(&ask(A, kind, ttl_ms), MemberSlot(1)).unwrap().lease
 }
 
@@ -377,7 +388,13 @@ fn grant(at: LeaseAt<'_>, id: LeaseId) -> Lease {
 fn look(lease: &Lease, after_ms: u64) -> LeaseAt<'_> {
     static NAME: std::sync::OnceLock<LeaseName> = std::sync::OnceLock::new();
     let now = START.plus_ms(after_ms);
-    LeaseAt { name: NAME.get_or_init(name), lease: Some(lease), now, beaten_at: None }
+    LeaseAt {
+        name: NAME.get_or_init(name),
+        lease: Some(lease),
+        now,
+        beaten_at: None,
+        terms_from: Term(0),
+    }
 }
 
 fn term(lease: Option<&Lease>) -> Term {

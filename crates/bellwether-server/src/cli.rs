@@ -1,18 +1,21 @@
 //! The command line: one file a command, a folder for a family.
 
 mod ask;
+mod backup;
+mod bench;
 mod completions;
 mod dead_letter;
 mod doctor;
 mod election;
 mod export;
 mod failure;
-mod form;
-mod human;
+pub(crate) mod form;
+pub(crate) mod human;
 mod import;
 mod journal;
 mod key;
 mod lease;
+mod measure;
 mod member;
 mod message;
 mod pages;
@@ -21,6 +24,7 @@ mod progress;
 mod queue;
 mod reach;
 mod receive;
+mod restore;
 mod screen;
 mod send;
 mod serve;
@@ -71,7 +75,10 @@ enum Command {
     Top(top::Top),
     Export(export::Export),
     Import(import::Import),
+    Backup(backup::Backup),
+    Restore(restore::Restore),
     Doctor(doctor::Doctor),
+    Bench(bench::Bench),
     #[command(subcommand)]
     Journal(journal::Journal),
     #[command(subcommand)]
@@ -98,7 +105,10 @@ impl Cli {
             Command::Top(top) => top.run(out),
             Command::Export(export) => export.run(out),
             Command::Import(import) => import.run(out),
+            Command::Backup(backup) => backup.run(out),
+            Command::Restore(restore) => restore.run(out),
             Command::Doctor(doctor) => doctor.run(out),
+            Command::Bench(bench) => bench.run(out),
             Command::Journal(journal) => journal.run(out),
             Command::Key(key) => key.run(out),
             Command::Completions(completions) => completions.run(out),

@@ -23,11 +23,12 @@ mod tests;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use bellwether::wire::accept::Pace;
 pub(crate) use fault::ConfigFault;
 pub(crate) use flags::Flags;
 use layers::Layers;
 pub(crate) use layers::Source;
-pub(crate) use values::{Credentials, Hosts, LogForm, Place, Socket, Whole};
+pub(crate) use values::{Credentials, File, Hosts, LogForm, Place, Socket, Whole};
 use values::{Form, Value};
 
 /// The socket's name in the folder of the store.
@@ -108,13 +109,15 @@ settings! {
     /// HTTP connections at a time; one more is answered 503 and closed. At most two fifths of the
     /// files that the system lets this process open.
     http_connections_max: Whole<1, 1_000_000> = "10000";
-    /// An HTTP connection on which no complete request head has come for so long is closed, also
-    /// one that is kept alive between two requests.
-    http_head_ms_max: Whole<100, 3_600_000> = "30000";
+    /// An HTTP connection that is kept alive between two requests is closed after so long.
+    http_idle_ms_max: Whole<100, 3_600_000> = "75000";
+    /// The head of an HTTP request must have come so long after its first byte, that of the first
+    /// request so long after the connection was made.
+    http_head_ms_max: Whole<100, 3_600_000> = "10000";
     /// The longest head of an HTTP request, its path and all its headers together.
     http_head_bytes_max: Whole<1024, 1_048_576> = "32768";
-    /// A request's body must have come so long after its head.
-    http_body_ms_max: Whole<100, 3_600_000> = "30000";
+    /// A request's body must have come so long after its head, however fast it comes.
+    http_body_ms_max: Whole<100, 3_600_000> = "300000";
     /// The longest body of an HTTP request.
     http_body_bytes_max: Whole<1024, 1_073_741_824> = "25165824";
     /// Whether whoever asks must show a credential, on loopback too: `none` or `required`. The Unix
@@ -147,9 +150,30 @@ settings! {
     wire_bytes_max: Whole<16_777_216, 4_294_967_295> = "134217728";
     /// A connection of the wire that is silent for so long is taken for dead.
     wire_silence_ms_max: Whole<1000, 3_600_000> = "30000";
+    /// The server's certificate, as PEM, with those between it and its authority behind it. With it
+    /// both TCP doors speak TLS and nothing else. Read again when it changes, and on SIGHUP.
+    tls_cert: File = "";
+    /// The private key of `tls_cert`, as PEM.
+    tls_key: File = "";
+    /// The authorities of certificates that clients show, as PEM. Who shows one must have it from
+    /// them, and is known by its names; who shows none is known by none.
+    tls_client_ca: File = "";
+    /// A TLS handshake that takes longer ends the connection.
+    tls_handshake_ms_max: Whole<100, 60_000> = "5000";
+    /// Whoever connects to the wire must have said hello after so long.
+    wire_hello_ms_max: Whole<100, 3_600_000> = "5000";
+    /// The longest hello on the wire: the only frame of somebody who is not known yet.
+    wire_hello_bytes_max: Whole<256, 65_536> = "4096";
+    /// The pace, in bytes a second: of a request's body, of a frame of the wire that has begun, and
+    /// of reading answers. Connections that are slower are dropped, and locks that were taken on
+    /// them end as they always do. 0 is no limit.
+    pace_bytes_per_s_min: Whole<0, 1_048_576> = "1024";
+    /// The pace is an average over so long.
+    pace_over_ms: Whole<100, 3_600_000> = "10000";
     /// Memory for messages, ids and sessions, about 160 bytes a waiting message; senders are
-    /// refused beyond.
-    memory_bytes_max: Whole<1_048_576, 1_099_511_627_776> = "4294967296";
+    /// refused beyond. 0 is six tenths of what the control group, or else the machine, lets this
+    /// process have.
+    memory_bytes_max: Whole<0, 1_099_511_627_776> = "0";
     /// Memory for bodies, beside the journal.
     body_cache_bytes_max: Whole<0, 1_099_511_627_776> = "8388608";
     /// After SIGTERM or SIGINT, how long requests in flight may take before they are cut off.
@@ -176,7 +200,29 @@ impl Config {
                       add --memory, or leave --virtual-clock out",
             });
         }
+        config.check_tls()?;
         Ok(config)
+    }
+
+    fn check_tls(&self) -> Result<(), ConfigFault> {
+        let is_set =
+            [&self.tls_cert, &self.tls_key, &self.tls_client_ca].map(|f| f.path().is_some());
+        let (name, why) = match is_set {
+            [true, false, _] => ("tls_cert", "tls_cert needs its private key: set tls_key, too"),
+            [false, true, _] => ("tls_key", "tls_key needs its certificate: set tls_cert, too"),
+            [false, false, true] => (
+                "tls_client_ca",
+                "tls_client_ca is for clients that come over TLS: set tls_cert and tls_key, too",
+            ),
+            [true, true, _] | [false, false, false] => return Ok(()),
+        };
+        Err(ConfigFault::Together { found: self.source(name).to_string(), why })
+    }
+
+    /// What a file of this text would set.
+    #[cfg(feature = "testing")]
+    pub(crate) fn of_text(text: &str) -> Result<Self, ConfigFault> {
+        Self::read(&Layers::of_text(text)?)
     }
 
     /// The path of the Unix socket, if there is to be one.
@@ -207,10 +253,23 @@ impl Config {
         }
     }
 
+    /// Whether other machines can be listened to: they are told apart and cannot be overheard.
+    pub(crate) fn is_safe_remotely(&self) -> bool {
+        self.tls_cert.path().is_some() && self.credentials == Credentials::Required
+    }
+
     /// Whether other machines are listened to although that is not safe.
     pub(crate) fn is_insecure(&self) -> bool {
         let is_remote = |address: SocketAddr| !address.ip().to_canonical().is_loopback();
-        self.insecure_allow_remote && (is_remote(self.http) || is_remote(self.wire))
+        self.insecure_allow_remote
+            && !self.is_safe_remotely()
+            && (is_remote(self.http) || is_remote(self.wire))
+    }
+
+    /// How fast others must send and read.
+    pub(crate) fn pace(&self) -> Pace {
+        let bytes_per_s_min = self.pace_bytes_per_s_min.get_u32();
+        Pace { bytes_per_s_min, over_ms: self.pace_over_ms.get_u32() }
     }
 
     /// Where a setting's value was found.

@@ -5,6 +5,11 @@ pub(crate) mod health;
 pub(crate) mod log;
 pub(crate) mod look;
 pub(crate) mod metrics;
+#[cfg(feature = "otlp")]
+pub(crate) mod traces;
+#[cfg(not(feature = "otlp"))]
+#[path = "observe/traces/off.rs"]
+pub(crate) mod traces;
 
 use std::sync::Arc;
 

@@ -19,15 +19,20 @@ mod connections;
 mod credentials;
 mod door;
 mod guard;
+pub(crate) mod memory;
 mod over_http;
 mod over_wire;
+mod paced;
+pub(crate) mod peer;
 mod routes;
 pub(crate) mod security;
 mod signals;
 mod site;
 mod systemd;
+pub(crate) mod tally;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod unix_socket;
 
 use std::io::Write;
@@ -46,10 +51,12 @@ use crate::access::{self, Origin};
 use crate::cli::Failure;
 use crate::config::{Config, Socket};
 use crate::observe;
+use crate::observe::traces::Traces;
 use connections::Connections;
 use door::{Door, accept};
 use signals::Signals;
 pub(crate) use site::Site;
+use tls::Tls;
 use unix_socket::SocketFile;
 
 /// After the store was closed, how long those who still waited may take to hear of it.
@@ -64,15 +71,24 @@ pub(crate) fn run(config: Config, out: &mut dyn Write) -> Result<ExitCode, Failu
         .enable_all()
         .build()
         .map_err(|e| Failure::Start(format!("cannot start the server's threads: {e}")))?;
-    let ended = runtime.block_on(serve(config, out));
+    let traces = Traces::start();
+    let ended = runtime.block_on(serve(config, traces.clone(), out));
     // What still runs is a store being opened that nobody wants any more.
     runtime.shutdown_background();
+    if let Some(traces) = traces {
+        traces.stop();
+    }
     ended
 }
 
-async fn serve(config: Config, out: &mut dyn Write) -> Result<ExitCode, Failure> {
+async fn serve(
+    config: Config,
+    traces: Option<Traces>,
+    out: &mut dyn Write,
+) -> Result<ExitCode, Failure> {
     let mut signals =
         Signals::new().map_err(|e| Failure::Start(format!("cannot listen for signals: {e}")))?;
+    let tls = Tls::open(&config)?.map(Arc::new);
     let http = Door::open(config.http, "--http")?;
     let wire = Door::open(config.wire, "--wire")?;
     let clock =
@@ -81,7 +97,7 @@ async fn serve(config: Config, out: &mut dyn Write) -> Result<ExitCode, Failure>
     let opened = access::open(&config)?;
     let (access, root) = opened.map(|opened| (opened.access, opened.first_token)).unzip();
     let root = root.flatten();
-    let site = Arc::new(Site::new(config, clock, connections, access));
+    let site = Arc::new(Site::new(config, clock, connections, access, traces));
     if let Some(access) = &site.access {
         site.observers.spawn(Arc::clone(access).watch(site.stopping.clone()));
     }
@@ -91,14 +107,22 @@ async fn serve(config: Config, out: &mut dyn Write) -> Result<ExitCode, Failure>
     site.show_opening();
     let doors = TaskTracker::new();
     let to_site = Arc::clone(&site);
+    let over = tls.clone();
     doors.spawn(accept(http.listener, site.stopping.clone(), move |stream: TcpStream| {
         let origin = Origin::of(&stream);
-        over_http::admit(stream, origin, &to_site);
+        match &over {
+            None => over_http::admit(stream, origin, &to_site),
+            Some(tls) => over_http::admit_over(tls, stream, origin, &to_site),
+        }
     }));
+    if let Some(tls) = tls.clone() {
+        let stopping = site.stopping.clone();
+        doors.spawn(async move { tls.keep_fresh(stopping).await });
+    }
     let served = tokio::select! {
         biased;
         signal = signals.next() => Ok(signal),
-        ended = work(&site, wire, root.as_deref(), &doors, out) => Err(ended),
+        ended = work(&site, wire, tls, root.as_deref(), &doors, out) => Err(ended),
     };
     if let Ok(signal) = served {
         tracing::info!(signal = signal.name(), "stopping: no new connections are accepted");
@@ -118,6 +142,7 @@ async fn serve(config: Config, out: &mut dyn Write) -> Result<ExitCode, Failure>
 async fn work(
     site: &Arc<Site>,
     wire: Door,
+    tls: Option<Arc<Tls>>,
     root: Option<&Path>,
     doors: &TaskTracker,
     out: &mut dyn Write,
@@ -131,7 +156,7 @@ async fn work(
         Err(failure) => return failure,
     };
     let path = socket.as_ref().map(|(_, file)| file.path().to_owned());
-    open_wire(site, wire, socket, doors);
+    open_wire(site, wire, tls, socket, doors);
     // Whoever started us may not listen: that is no reason not to serve.
     let _ = banner::write(out, site, path.as_deref(), root).and_then(|()| out.flush());
     systemd::notify(systemd::READY);
@@ -166,15 +191,18 @@ async fn socket(config: &Config) -> Result<Option<(UnixListener, SocketFile)>, F
 fn open_wire(
     site: &Arc<Site>,
     wire: Door,
+    tls: Option<Arc<Tls>>,
     socket: Option<(UnixListener, SocketFile)>,
     doors: &TaskTracker,
 ) {
     let (stopping, to_site) = (site.stopping.clone(), Arc::clone(site));
-    let admit = move |stream: TcpStream| {
+    doors.spawn(accept(wire.listener, stopping.clone(), move |stream: TcpStream| {
         let origin = Origin::of(&stream);
-        over_wire::admit(stream, origin, &to_site);
-    };
-    doors.spawn(accept(wire.listener, stopping.clone(), admit));
+        match &tls {
+            None => over_wire::admit(stream, origin, &to_site),
+            Some(tls) => over_wire::admit_over(tls, stream, origin, &to_site),
+        }
+    }));
     if let Some((listener, file)) = socket {
         let to_site = Arc::clone(site);
         doors.spawn(async move {
@@ -215,7 +243,7 @@ async fn open(config: &Config, clock: &Clock) -> Result<Bellwether, Failure> {
         format!("file://{}", config.data.display())
     };
     let open = Open::new(address)
-        .memory_bytes_max(config.memory_bytes_max.get())
+        .memory_bytes_max(memory::of_store(config))
         .body_cache_bytes_max(config.body_cache_bytes_max.size());
     let open = match clock {
         Clock::System => open,

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
 #![allow(unreachable_pub, reason = "nothing outside a test reaches into it")]
 
+#[path = "cli/backing_up.rs"]
+mod backing_up;
 #[path = "cli/carrying.rs"]
 mod carrying;
 #[path = "cli/dead_letters.rs"]
@@ -13,6 +15,8 @@ mod explaining;
 mod following;
 #[path = "cli/leases.rs"]
 mod leases;
+#[path = "cli/measuring.rs"]
+mod measuring;
 #[path = "cli/messages.rs"]
 mod messages;
 #[path = "cli/queues.rs"]

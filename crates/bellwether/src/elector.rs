@@ -28,7 +28,7 @@ use bellwether_core::command::{Acquire, Command, LeaseKind};
 use bellwether_core::error::Refusal;
 use bellwether_core::limits;
 use bellwether_core::name::{LeaseId, LeaseName, MemberId, Term};
-use bellwether_core::outcome::{LeaseInfo, Outcome};
+use bellwether_core::outcome::{LeaseInfo, Outcome, TermInfo};
 use bellwether_core::time::WallTime;
 use tokio::sync::{Mutex, oneshot, watch};
 use tokio::task::JoinError;
@@ -259,6 +259,16 @@ impl Election {
     /// The election's lease with everybody who waits for it; `None` if nobody ever led.
     pub async fn info(&self) -> Result<Option<LeaseInfo>, Error> {
         self.inner.describe_lease(self.name.clone()).await
+    }
+
+    /// Who led before, the newest term first: as far back as the store remembers, which is a hundred
+    /// terms of one election, and what its journal told when it was opened.
+    pub async fn history(&self) -> Result<Vec<TermInfo>, Error> {
+        let command = Command::LeaseHistory { lease: self.name.clone(), max: u32::MAX };
+        match self.inner.ask(command).await?.outcome {
+            Outcome::Terms(terms) => Ok(terms),
+            other => unreachable_outcome(&other),
+        }
     }
 
     /// Asks whoever leads to step down. It hears of it with its next heartbeat, stops its work and

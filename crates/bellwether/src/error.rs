@@ -37,6 +37,15 @@ pub enum Error {
         /// What it said.
         why: String,
     },
+    /// The server is there, and no connection to it can be trusted or understood: the text says
+    /// whether this side must act or the server's operator. Nothing was asked of it.
+    #[error("no connection to {address}: {why}")]
+    Handshake {
+        /// Where it is.
+        address: String,
+        /// What is wrong, and who must act.
+        why: String,
+    },
     /// The store was closed.
     #[error("the store was closed by this process; open it again")]
     Closed,

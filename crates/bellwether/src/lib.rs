@@ -36,18 +36,20 @@
 //!
 //! | where to look | for |
 //! |---|---|
-//! | [`Bellwether`], [`Open`] | opening a store: `memory:` or `file:PATH` |
+//! | [`Bellwether`], [`Open`] | opening a store: `memory:`, `file:PATH`, or that of a server |
 //! | [`Queue`], [`Message`], [`Delivery`], [`Session`] | sending, receiving, settling |
 //! | [`Pump`] | running a handler over a queue |
 //! | [`Election`], [`Leadership`], [`Lease`] | leading, and fencing what a leader writes |
 //! | [`VirtualClock`] | moving time in your own tests |
 //! | [`Stats`] | how a store is, for whoever measures it |
 //! | [`Exported`] | carrying messages with their past from store to store |
+//! | [`backup`] | a copy of the whole store while it goes on, and a new store out of it |
 //! | [`Error`], [`Refusal`] | what can go wrong, and who must act |
 //!
 //! A lease has a *term* and a message has a *delivery number*. Both only grow, and whoever shows
 //! an old one is refused.
 
+pub mod backup;
 mod chance;
 pub mod clock;
 #[cfg(feature = "conformance")]
@@ -68,6 +70,8 @@ pub mod pump;
 pub mod queue;
 pub mod session;
 pub mod stats;
+#[cfg(feature = "tls")]
+pub mod tls;
 pub mod wire;
 
 pub use bellwether_core as core;

@@ -31,6 +31,7 @@ mod content;
 mod overlay;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod value;
 
 pub use bellwether_core::codec::BadBytes;
@@ -38,6 +39,7 @@ pub(crate) use content::decode_into;
 pub use content::{decode, encode};
 pub use overlay::Overlay;
 pub(crate) use overlay::merge_overlays;
+pub use trace::TraceContext;
 pub use value::Value;
 
 /// A message as its sender writes it and its receiver reads it.

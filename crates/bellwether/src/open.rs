@@ -7,11 +7,15 @@ use std::time::Duration;
 use crate::clock::{Clock, VirtualClock};
 use crate::credential::Credential;
 use crate::engine::local::Local;
+#[cfg(feature = "tls")]
+use crate::engine::remote::TlsOptions;
 use crate::engine::remote::{Address, RemoteOptions};
 use crate::engine::shard::ShardOptions;
 use crate::error::Error;
 use crate::handle::Bellwether;
 use crate::journal::file::FileOptions;
+#[cfg(feature = "tls")]
+use crate::tls::Pem;
 
 /// Long enough for a server to be started again.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -31,11 +35,13 @@ pub struct Open {
     file: FileOptions,
     patience: Duration,
     credential: Credential,
+    #[cfg(feature = "tls")]
+    tls: TlsOptions,
 }
 
 impl Open {
-    /// The store at `address`: `memory:`, `file:PATH`, or that of a server: `bellwether://HOST:PORT`
-    /// or `bellwether+unix:PATH`.
+    /// The store at `address`: `memory:`, `file:PATH`, or that of a server: `bellwether://HOST:PORT`,
+    /// `bellwethers://HOST:PORT` for TLS (feature `tls`), or `bellwether+unix:PATH`.
     pub fn new(address: impl Into<String>) -> Self {
         Self {
             address: address.into(),
@@ -44,6 +50,8 @@ impl Open {
             file: FileOptions::default(),
             patience: PATIENCE,
             credential: Credential::default(),
+            #[cfg(feature = "tls")]
+            tls: TlsOptions::default(),
         }
     }
 
@@ -86,6 +94,26 @@ impl Open {
         self
     }
 
+    /// Trusts a server whose certificate was issued by one of these authorities, and no other: a
+    /// PEM or the path of one. If not said, those are trusted that the system trusts. For an address
+    /// that begins with `bellwethers://`.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn trust(mut self, authorities: impl Into<Pem>) -> Self {
+        self.tls.trust = Some(authorities.into());
+        self
+    }
+
+    /// Shows the server this certificate, with those between it and its authority behind it, and
+    /// proves with the key that it is ours: PEMs or the paths of such. For an address that begins
+    /// with `bellwethers://`.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn identity(mut self, certificates: impl Into<Pem>, key: impl Into<Pem>) -> Self {
+        self.tls.identity = Some((certificates.into(), key.into()));
+        self
+    }
+
     /// Sizes of the file journal.
     #[must_use]
     pub fn file_options(mut self, options: FileOptions) -> Self {
@@ -114,12 +142,26 @@ impl Open {
             }
         } else if let Some(address) = Address::read(&self.address) {
             let address = address.map_err(wrong)?;
-            let (clock, patience, credential) = (self.clock, self.patience, self.credential);
-            let options = RemoteOptions { address, clock, patience, credential };
+            #[cfg(feature = "tls")]
+            if self.tls.is_set() && !matches!(address, Address::Tls(_)) {
+                return Err(wrong(
+                    "it says nothing of TLS, but a trust or an identity is given; \
+                    write bellwethers://HOST:PORT",
+                ));
+            }
+            let options = RemoteOptions {
+                address,
+                clock: self.clock,
+                patience: self.patience,
+                credential: self.credential,
+                #[cfg(feature = "tls")]
+                tls: self.tls,
+            };
             return Bellwether::connect(options).await;
         } else {
             return Err(wrong(
-                "the address starts with memory:, file:, bellwether:// or bellwether+unix:",
+                "the address starts with memory:, file:, bellwether://, bellwethers:// or \
+                 bellwether+unix:",
             ));
         };
         Bellwether::join(Arc::new(local), self.clock).await

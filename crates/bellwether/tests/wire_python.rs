@@ -6,6 +6,9 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
 
+#[path = "support/certificates.rs"]
+mod certificates;
+
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -93,12 +96,13 @@ fn everything() -> Message {
 }
 
 /// Runs the client. What it says in between is answered by `on_line`.
-fn run_client(address: &str, mut on_line: impl FnMut(&str)) {
+fn run_client(address: &str, authorities: &Path, mut on_line: impl FnMut(&str)) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/wire-client/check.py");
     let mut client = Command::new("python3")
         .arg("-B")
         .arg(&script)
         .args([address, "--with-test"])
+        .env("SSL_CERT_FILE", authorities)
         .stdout(Stdio::piped())
         .spawn()
         .expect("python3 runs the client of docs/wire.md; install Python 3.11 or later");
@@ -123,11 +127,22 @@ async fn prepare(store: &Bellwether) -> Result<(), Error> {
 
 /// The client with a server at `address`; then what it has left behind.
 async fn check(store: Bellwether, door: Door, address: String) -> Result<(), Error> {
+    check_trusting(store, door, address, Path::new("/dev/null")).await
+}
+
+/// The same with authorities that the client trusts.
+async fn check_trusting(
+    store: Bellwether,
+    door: Door,
+    address: String,
+    authorities: &Path,
+) -> Result<(), Error> {
+    let authorities = authorities.to_owned();
     prepare(&store).await?;
     let (runtime, orders) = (tokio::runtime::Handle::current(), store.queue("py-orders")?);
     let at_the_door = door.clone();
     let client = tokio::task::spawn_blocking(move || {
-        run_client(&address, |line| {
+        run_client(&address, &authorities, |line| {
             if line == "stop" {
                 runtime.block_on(at_the_door.send_away());
                 runtime.block_on(orders.send("after the stop")).unwrap();
@@ -180,6 +195,30 @@ async fn the_client_in_python_does_its_work_over_a_unix_socket() -> Result<(), E
         }
     });
     check(store, door, address).await?;
+    accepting.abort();
+    std::fs::remove_dir_all(&folder).unwrap();
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_client_in_python_does_its_work_over_tls() -> Result<(), Error> {
+    let store = Bellwether::open("memory:").await?;
+    let door = Door::new(&store);
+    let folder = std::env::temp_dir().join(format!("bellwether-wire-tls-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let authority = certificates::Authority::new();
+    let authorities = folder.join("ca.pem");
+    std::fs::write(&authorities, &authority.pem).unwrap();
+    let tls = authority.issue(&["localhost"]).acceptor();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("bellwethers://localhost:{}", listener.local_addr().unwrap().port());
+    let letting_in = door.clone();
+    let accepting = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            letting_in.let_in(tls.accept(stream).await.unwrap());
+        }
+    });
+    check_trusting(store, door, address, &authorities).await?;
     accepting.abort();
     std::fs::remove_dir_all(&folder).unwrap();
     Ok(())

@@ -26,6 +26,7 @@ mod tag {
     pub(super) const MEMBER_GONE: u8 = 14;
     pub(super) const KEPT: u8 = 15;
     pub(super) const LEASE: u8 = 16;
+    pub(super) const TERMS_FROM: u8 = 17;
 }
 
 macro_rules! put {
@@ -75,6 +76,7 @@ pub fn encode_change(change: &Change, now: BootTime, out: &mut Vec<u8>) {
             put!(out, tag::LEASE, name);
             put_lease(lease, now, out);
         }
+        Change::TermsFrom { term } => put!(out, tag::TERMS_FROM, term),
     }
 }
 
@@ -131,6 +133,7 @@ pub fn decode_change(reader: &mut Reader<'_>, now: BootTime) -> Result<Change, B
             outcome: Wire::get(r)?,
         },
         tag::LEASE => Change::Lease { name: Wire::get(r)?, lease: Box::new(get_lease(r)?) },
+        tag::TERMS_FROM => Change::TermsFrom { term: Wire::get(r)? },
         _ => return Err(BadBytes { expected: EXPECTED, offset }),
     })
 }

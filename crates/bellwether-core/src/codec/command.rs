@@ -49,6 +49,8 @@ wire_enum!(Command, "a command", {
     37 => Explain { queue, sequence },
     38 => Import { to, messages },
     39 => Remove { from, sequences },
+    40 => Backup { id, step },
+    41 => LeaseHistory { lease, max },
 });
 
 wire_struct!(Receive { from, session, max, mode, wait_ms, lock_ms });

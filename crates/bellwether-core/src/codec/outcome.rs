@@ -2,10 +2,11 @@
 
 use super::wire::{Wire, wire_enum, wire_struct};
 use super::{BadBytes, Reader};
+use crate::backup::BackupStep;
 use crate::name::SequenceNumber;
 use crate::outcome::{
-    Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, MemberInfo, Outcome,
-    QueueInfo, Sequences, SessionHold, SessionInfo, Totals,
+    Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, LeftAs, MemberInfo, Outcome,
+    QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo, Totals,
 };
 
 wire_enum!(Outcome, "an outcome", {
@@ -31,6 +32,17 @@ wire_enum!(Outcome, "an outcome", {
     20 => Leases(infos),
     21 => SessionInfo(info),
     22 => Explained(explanation),
+    23 => Backup(step),
+    24 => Terms(terms),
+});
+
+wire_struct!(TermInfo { term, kind, granted_at, holder, metadata, left_as });
+wire_enum!(LeftAs, "what became of a term", { 1 => Held, 2 => Released, 3 => Broken });
+
+wire_enum!(BackupStep, "a step of a backup", {
+    1 => State { frame, bytes },
+    2 => Frames { numbers },
+    3 => End { frame },
 });
 
 impl Wire for Sequences {

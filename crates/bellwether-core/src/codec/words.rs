@@ -32,6 +32,7 @@ const WORDS: &[&str] = &[
     "message_bytes_max",
     "durability",
     // What a request names.
+    "backup",
     "call",
     "messages",
     "contents",

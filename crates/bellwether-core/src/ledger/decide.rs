@@ -89,6 +89,15 @@ impl Ledger {
                 return self.watch_lease(now, ticket, request, lease, *seen, *wait_ms);
             }
             Command::ListLeases { after, max } => Ok(self.list_leases(now, after.as_ref(), *max)),
+            // The ledger knows how things are; whoever runs it remembers how they came to be.
+            Command::LeaseHistory { .. } => Ok(Outcome::Terms(Vec::new())),
+            Command::Backup { .. } => Err(Refusal::InvalidValue {
+                what: "backup",
+                why:
+                    "this store keeps nothing, so there is nothing to back up; `bellwether export` \
+                      writes down what is in it"
+                        .into(),
+            }),
             Command::Tick => {
                 self.tick(now, fx);
                 Ok(Outcome::Done)

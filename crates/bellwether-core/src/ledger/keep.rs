@@ -160,6 +160,8 @@ impl Command {
                 | Self::DescribeLease { .. }
                 | Self::WatchLease { .. }
                 | Self::ListLeases { .. }
+                | Self::LeaseHistory { .. }
+                | Self::Backup { .. }
                 | Self::Heartbeat { .. }
                 | Self::RenewSession { .. }
                 | Self::RenewLocks { lock_ms: None, .. }

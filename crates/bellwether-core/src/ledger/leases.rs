@@ -74,7 +74,7 @@ impl Ledger {
             .and_then(|lease| self.members.get(&lease.member).map(|member| (lease, member)))
             .filter(|(lease, member)| member.renewing.get(name) == Some(&lease.term))
             .map(|(_, member)| member.beaten_at);
-        LeaseAt { name, lease, now, beaten_at }
+        LeaseAt { name, lease, now, beaten_at, terms_from: self.terms_from }
     }
 
     pub(super) fn lease_index(&mut self, name: &LeaseName) -> u32 {

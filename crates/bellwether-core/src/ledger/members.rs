@@ -270,6 +270,11 @@ impl Ledger {
         }
     }
 
+    /// Who has this slot, as long as it is remembered.
+    pub fn member_id(&self, slot: MemberSlot) -> Option<MemberId> {
+        self.members.get(&slot).map(|member| member.id)
+    }
+
     pub(super) fn list_members(&self, now: Now) -> Outcome {
         let present = self.members.iter().filter(|(_, member)| member.gone_at.is_none());
         Outcome::Members(

@@ -41,7 +41,7 @@ use crate::error::Refusal;
 use crate::limits;
 use crate::message::{Message, State};
 use crate::name::{
-    At, Incarnation, LeaseName, MemberId, MemberSlot, Part, QueueId, QueueName, Ticket,
+    At, Incarnation, LeaseName, MemberId, MemberSlot, Part, QueueId, QueueName, Term, Ticket,
 };
 use crate::outcome::{Answer, Barrier, Outcome};
 use crate::queue::Queue;
@@ -94,6 +94,8 @@ pub struct Ledger {
     leases: BTreeMap<u32, leases::Entry>,
     lease_names: BTreeMap<LeaseName, u32>,
     last_lease: u32,
+    /// No new term is below this one.
+    terms_from: Term,
 
     /// Ready, but not yet visible: the frame that made them so, in order.
     fresh: VecDeque<(u64, At)>,
@@ -143,6 +145,7 @@ impl Ledger {
             leases: BTreeMap::new(),
             lease_names: BTreeMap::new(),
             last_lease: 0,
+            terms_from: Term(0),
             fresh: VecDeque::new(),
             stirred: BTreeSet::new(),
             forwarding: BTreeSet::new(),

@@ -2,6 +2,7 @@
 
 use crate::change::{Change, Departure};
 use crate::command::{Receive, ReceiveMode, Request};
+use crate::contents::Contents;
 use crate::error::{Operation, Refusal};
 use crate::limits;
 use crate::message::{Lock, Message, MessageView, Standing, State};
@@ -83,7 +84,7 @@ impl Ledger {
     ) -> Vec<MessageView> {
         let lane = take.lane;
         let mut taken = Vec::new();
-        let mut expired = 0;
+        let (mut expired, mut bytes) = (0, 0);
         while taken.len() < take.max as usize && expired < limits::TICK_WORK_MAX {
             let Some(queue) = self.queues.get_mut(&id) else { break };
             let Some(sequence) = queue.shelf(part).ready.first(lane) else { break };
@@ -91,13 +92,24 @@ impl Ledger {
                 break;
             }
             let shelf = queue.shelf_mut(part);
+            let Some(message) = shelf.messages.get(sequence).copied() else {
+                shelf.ready.pop(lane);
+                continue;
+            };
+            let is_expired = part == Part::Main && message.expires_at <= now.wall;
+            // Of one message that is asked for nobody needs to know how long it is.
+            if take.max > 1 && message.standing.state == State::Ready && !is_expired {
+                bytes += bytes_of(&self.contents, &message);
+                if bytes > limits::RECEIVE_BYTES_MAX && !taken.is_empty() {
+                    break;
+                }
+            }
             shelf.ready.pop(lane);
-            let Some(message) = shelf.messages.get(sequence).copied() else { continue };
             let at = At { queue: id, part, sequence: SequenceNumber(sequence) };
             if message.standing.state != State::Ready {
                 continue;
             }
-            if part == Part::Main && message.expires_at <= now.wall {
+            if is_expired {
                 self.expire(now, at, fx);
                 expired += 1;
                 continue;
@@ -252,6 +264,12 @@ impl Ledger {
                 return Err(Refusal::MessageNotFound(*sequence));
             }
         }
+        let wanted = sequences.iter().filter_map(|sequence| self.message(at(*sequence)));
+        let bytes = wanted.map(|message| bytes_of(&self.contents, message)).sum();
+        if bytes > limits::RECEIVE_BYTES_MAX && sequences.len() > 1 {
+            let (what, bytes_max) = ("what one receive asks for", limits::RECEIVE_BYTES_MAX);
+            return Err(Refusal::TooLarge { what, bytes, bytes_max });
+        }
         self.touch_queue(now, id);
         let take = Take { lane, member, mode, max: u32::MAX, lock_ms };
         let mut taken = Vec::with_capacity(sequences.len());
@@ -285,12 +303,18 @@ impl Ledger {
             None => None,
         };
         let max = max.min(limits::RECEIVE_MESSAGES_MAX) as usize;
+        let mut bytes = 0;
         let views = queue
             .shelf(from.part)
             .messages
             .range(sequence.0)
             .filter(|(_, message)| lane.is_none_or(|lane| message.session == lane))
             .take(max)
+            .take_while(|(_, message)| {
+                let is_first = bytes == 0;
+                bytes += bytes_of(&self.contents, message);
+                is_first || bytes <= limits::RECEIVE_BYTES_MAX
+            })
             .map(|(sequence, message)| {
                 let sequence = SequenceNumber(sequence);
                 self.view(At { queue: queue.id, part: from.part, sequence }, *message)
@@ -309,6 +333,11 @@ impl Ledger {
             self.emit(now, Change::Gone { at, why: Departure::Expired }, fx);
         }
     }
+}
+
+/// What a message takes up in an answer.
+fn bytes_of(contents: &Contents, message: &Message) -> u64 {
+    contents.len(message.content) + contents.len(message.standing.overlay)
 }
 
 /// The lane a receive is for, after checking that it may be received from.

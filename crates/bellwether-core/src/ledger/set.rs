@@ -99,6 +99,7 @@ impl Ledger {
                 }
             }
             Change::Lease { name, lease } => self.set_lease(name, lease),
+            Change::TermsFrom { term } => self.terms_from = self.terms_from.max(*term),
         }
     }
 
@@ -217,9 +218,11 @@ impl Ledger {
         if !self.live {
             return;
         }
-        if why == Departure::Completed && !matches!(message.standing.state, State::Locked(_)) {
+        if why == Departure::Completed {
+            let is_deleted_unseen = !matches!(message.standing.state, State::Locked(_));
             // Received and deleted in one.
-            queue.activity.delivered += 1;
+            queue.activity.delivered += u64::from(is_deleted_unseen);
+            queue.activity.count_completed(message.standing.deliveries + 1);
         }
         self.messages -= 1;
         self.timers.unset(at, &message.standing.state);

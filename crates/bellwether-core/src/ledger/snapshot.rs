@@ -4,7 +4,9 @@ use crate::change::{Change, KeptOutcome};
 use crate::content::{ContentId, Place};
 use crate::limits;
 use crate::message::State;
-use crate::name::{At, Incarnation, MemberSlot, Part, QueueId, RequestNumber, SequenceNumber};
+use crate::name::{
+    At, Incarnation, MemberSlot, Part, QueueId, RequestNumber, SequenceNumber, Term,
+};
 use crate::outcome::Outcome;
 use crate::queue::Queue;
 use crate::ready::LaneId;
@@ -252,6 +254,9 @@ impl Ledger {
         write(Change::QueueGone { id: self.last_queue });
         write(Change::MemberGone { slot: self.last_member, forgotten: true });
         write(Change::ContentAt { id: self.contents.last_id(), place: Place::default() });
+        if self.terms_from.0 != 0 {
+            write(Change::TermsFrom { term: self.terms_from });
+        }
         (4, Stage::Member(MemberSlot(0)))
     }
 
@@ -269,6 +274,17 @@ impl Ledger {
             totals: queue.totals,
         });
         2
+    }
+
+    /// The highest term granted to anybody, or the floor of those to come.
+    pub fn highest_term(&self) -> Term {
+        self.lease_from(0).map(|(_, _, lease)| lease.term).fold(self.terms_from, Term::max)
+    }
+
+    /// About how many bytes a snapshot has with its contents, for whoever watches it being taken.
+    pub fn state_bytes(&self) -> u64 {
+        let contents: u64 = self.queues.values().map(|queue| queue.size_bytes).sum();
+        contents + self.memory_bytes() / 2
     }
 
     /// Whether a content is still referred to and lies there: then it is worth carrying forward.

@@ -39,6 +39,16 @@ impl Ledger {
             .collect()
     }
 
+    /// How many queues there are.
+    pub fn queue_count(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// How many names have a lease, or had one.
+    pub fn lease_count(&self) -> usize {
+        self.lease_from(0).count()
+    }
+
     /// How many members are here.
     pub fn members_present(&self) -> usize {
         self.members.values().filter(|member| member.gone_at.is_none()).count()

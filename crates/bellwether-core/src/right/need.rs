@@ -59,6 +59,12 @@ impl<'a> Needs<'a> {
         Self { what, needs: [Some(Need { right, of }), None, None] }
     }
 
+    /// One right on all there is, in both realms.
+    fn on_all(what: &'static str, right: Right) -> Self {
+        let on = |realm| Some(Need { right, of: Of::Every(realm) });
+        Self { what, needs: [on(Realm::Queues), on(Realm::Elections), None] }
+    }
+
     /// And the right to send to these queues, if any are named.
     fn and_send(mut self, queues: [Option<&'a QueueName>; 2]) -> Self {
         for (place, queue) in self.needs[1..].iter_mut().zip(queues) {
@@ -150,6 +156,11 @@ pub fn needs(command: &Command) -> Needs<'_> {
         Command::ListLeases { .. } => {
             Needs::one("list-leases", Listen, Of::Every(Realm::Elections))
         }
+        Command::LeaseHistory { lease, .. } => {
+            Needs::one("lease-history", Listen, Of::Lease(lease))
+        }
+        // Everything there is, and the way to another store with the same in it.
+        Command::Backup { .. } => Needs::on_all("backup", Manage),
         // Time is the engine's own affair: no door lets it through.
         Command::Tick => Needs::one("tick", Manage, Of::Every(Realm::Queues)),
     }

@@ -138,6 +138,7 @@ fn variant_of(change: &Change) -> usize {
         Change::MemberGone { .. } => 13,
         Change::Kept { .. } => 14,
         Change::Lease { .. } => 15,
+        Change::TermsFrom { .. } => 16,
     }
 }
 
@@ -316,6 +317,7 @@ fn leases() -> Vec<(Change, &'static str)> {
             held(bound, lease::Hold::Broken { id, until: WRITTEN_AT.plus_ms(5_000) }),
             "10076e696768746c790c03ffeeddccbbaa9988776655443322110088270198750206686f737420618095a4c6b7332c01",
         ),
+        (Change::TermsFrom { term: Term(300) }, "11ac02"),
     ]
 }
 

@@ -4,6 +4,7 @@
 //! does not compile.
 
 use super::random::{Random, Rng};
+use bellwether_core::backup::BackupStep;
 use bellwether_core::change::{self, Change, Departure, KeptOutcome};
 use bellwether_core::command::{
     Acquire, Command, Disposition, HeldSet, Imported, LeaseKind, NewContent, Receive, ReceiveMode,
@@ -14,8 +15,8 @@ use bellwether_core::lease::{self, Lease};
 use bellwether_core::message::{Lock, Message, MessageView, NewMessage, Reason, State};
 use bellwether_core::name::{At, LockToken, Part, QueuePath, SessionToken};
 use bellwether_core::outcome::{
-    Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, MemberInfo, Outcome,
-    QueueInfo, SessionHold, SessionInfo, Totals,
+    Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, LeftAs, MemberInfo, Outcome,
+    QueueInfo, SessionHold, SessionInfo, TermInfo, Totals,
 };
 use bellwether_core::right::Right;
 use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, Status};
@@ -70,6 +71,7 @@ random_enum!(Change {
     MemberGone { slot, forgotten },
     Kept { member, number, answered_below, outcome },
     Lease { name, lease },
+    TermsFrom { term },
 });
 random_struct!(change::Hold { member, lock_ms, incarnation });
 random_enum!(Departure { Completed, Expired, Purged, Cancelled, Forwarded, DeadLettered, Moved });
@@ -197,6 +199,8 @@ random_enum!(Outcome {
     Leases(infos),
     SessionInfo(info),
     Explained(explanation),
+    Backup(step),
+    Terms(terms),
 });
 random_struct!(SessionHold { token, lock_ms });
 random_struct!(SessionInfo { id, messages, hold, waits_for, state, place });
@@ -286,7 +290,12 @@ random_enum!(Command {
     Explain { queue, sequence },
     Import { to, messages },
     Remove { from, sequences },
+    Backup { id, step },
+    LeaseHistory { lease, max },
 });
+random_struct!(TermInfo { term, kind, granted_at, holder, metadata, left_as });
+random_enum!(LeftAs { Held, Released, Broken });
+random_enum!(BackupStep { State { frame, bytes }, Frames { numbers }, End { frame } });
 random_struct!(Imported {
     content,
     overlay,

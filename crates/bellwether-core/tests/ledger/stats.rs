@@ -50,6 +50,25 @@ fn every_end_of_a_delivery_has_its_own_counter() {
 }
 
 #[test]
+fn what_is_completed_is_told_apart_by_how_many_deliveries_it_took() {
+    let mut store = Store::with_queue(QueueSettings { deliveries_max: 100, ..settings() });
+    let mut last = Activity::default();
+    for deliveries in [1, 2, 3, 64, 65] {
+        store.send_one("q");
+        for _ in 1..deliveries {
+            let token = token(&store.receive_one(main("q")));
+            store.settle(main("q"), token, Disposition::Abandon { delay_ms: None }).unwrap();
+        }
+        let token = token(&store.receive_one(main("q")));
+        store.settle(main("q"), token, Disposition::Complete).unwrap();
+        last = stats(&store).activity;
+    }
+    let counted: Vec<_> = last.completed().filter(|(_, count)| *count > 0).collect();
+    assert_eq!(counted, [(Some(1), 1), (Some(2), 1), (Some(4), 1), (Some(64), 1), (None, 1)]);
+    assert_eq!(last.completed_deliveries(), 1 + 2 + 3 + 64 + 65);
+}
+
+#[test]
 fn the_oldest_message_is_the_oldest_that_waits_for_a_receiver() {
     let mut store = Store::with_queue(settings());
     assert_eq!(stats(&store).oldest_ready, None);

@@ -177,7 +177,9 @@ impl Naive {
             Command::DescribeSession { .. }
             | Command::Explain { .. }
             | Command::Import { .. }
-            | Command::Remove { .. } => {
+            | Command::Remove { .. }
+            | Command::LeaseHistory { .. }
+            | Command::Backup { .. } => {
                 unreachable!("never drawn: the stories of the ledger prove these")
             }
             Command::Join { id, metadata, ttl_ms } => self.join(*id, metadata, *ttl_ms),

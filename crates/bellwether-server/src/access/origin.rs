@@ -8,6 +8,7 @@ use bellwether::wire::accept::{Gate, Pass, Turned};
 use tokio::net::TcpStream;
 
 use super::Access;
+use crate::serve::peer::Peer;
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -29,6 +30,14 @@ impl Origin {
         let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let address = stream.peer_addr().map_or(nowhere, |peer| peer.ip().to_canonical());
         Self::Network { address, names: [].into() }
+    }
+
+    /// The same, under the names that a handshake has shown.
+    pub(crate) fn named(self, peer: Peer) -> Self {
+        match self {
+            Self::Network { address, .. } => Self::Network { address, names: peer.into_names() },
+            Self::Socket => Self::Socket,
+        }
     }
 
     /// The address, if it is another machine's.

@@ -5,23 +5,20 @@
 //! be shorter than that, twice over for what a short look does not see. So a ttl is safe from
 //! fifteen times the worst delay on.
 
-mod measure;
-
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use bellwether::Bellwether;
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::failure::{Ended, Failure, NOTHING};
 use super::human::{Span, ms, parse_duration};
+use super::measure::{self, Samples, micros, shown};
 use super::reach::{Absent, Reach};
 use super::screen::Screen;
 use super::table::Table;
-use measure::Samples;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -81,7 +78,7 @@ impl Doctor {
         let flush = measure::flush(dir.unwrap_or(".".as_ref()));
         let round_trip = runtime.block_on(async {
             let store = self.reach.open(Absent::Refused).await.map_err(|e| e.to_string())?;
-            let measured = round_trip(&store).await;
+            let measured = measure::round_trip(&store).await.map_err(|e| e.to_string());
             store.close().await;
             measured
         });
@@ -97,16 +94,6 @@ impl Doctor {
             clock_jump_ms,
         })
     }
-}
-
-async fn round_trip(store: &Bellwether) -> Result<Samples, String> {
-    let mut samples = Samples::default();
-    for _ in 0..measure::ROUNDS {
-        let watch = bellwether::Stopwatch::start();
-        store.members().await.map_err(|error| error.to_string())?;
-        samples.push(watch.elapsed());
-    }
-    Ok(samples)
 }
 
 impl Findings {
@@ -177,17 +164,6 @@ impl Findings {
             problems.iter().try_for_each(|problem| screen.line(&format!("problem: {problem}")))?;
         }
         Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NOTHING) })
-    }
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
-}
-
-fn shown(duration: Duration) -> String {
-    match micros(duration) {
-        us if us < 10_000 => format!("{us} µs"),
-        us => format!("{} ms", us / 1000),
     }
 }
 

@@ -57,8 +57,6 @@ pub(crate) type Ended = Result<ExitCode, Failure>;
 /// Why a command did not do what was asked.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// It cannot be done from here.
-    NotHere(&'static str),
     /// A setting is wrong.
     Config(ConfigFault),
     /// The address can be reached by others, who would need no credentials.
@@ -107,7 +105,7 @@ impl Failure {
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Config(_) | Self::Exposed(_) | Self::Access(_) => CONFIG,
-            Self::NotHere(_) | Self::Unreachable(_) | Self::Listen(_) => UNAVAILABLE,
+            Self::Unreachable(_) | Self::Listen(_) => UNAVAILABLE,
             Self::InUse(_) | Self::Journal(JournalFault::InUse { .. }) => TRY_AGAIN,
             Self::Input { error, .. } if error.kind() == io::ErrorKind::NotFound => NOT_THERE,
             Self::NotThere(_) => NOT_THERE,
@@ -140,7 +138,7 @@ fn code_of(error: &Error) -> u8 {
         Error::Fault(_) | Error::Unreadable { .. } => IO_FAULT,
         Error::Unknown(_) => UNKNOWN,
         Error::Failed(_) | Error::Closed => INTERNAL,
-        Error::Unreachable { .. } => UNAVAILABLE,
+        Error::Unreachable { .. } | Error::Handshake { .. } => UNAVAILABLE,
         Error::Address { .. } => USAGE,
     }
 }
@@ -148,7 +146,6 @@ fn code_of(error: &Error) -> u8 {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotHere(what) => f.write_str(what),
             Self::Config(fault) => fault.fmt(f),
             Self::NoStore(dir) => {
                 write!(f, "there is no store in {dir}; name the folder of a `file:` address")

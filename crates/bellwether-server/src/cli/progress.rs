@@ -11,17 +11,26 @@ pub(crate) struct Progress(ProgressBar);
 impl Progress {
     /// Of so many messages, or of nobody knows how many.
     pub(crate) fn of(messages: Option<u64>, what: &'static str) -> Self {
-        let bar = match messages {
-            Some(messages) => ProgressBar::new(messages),
+        let form = match messages {
+            Some(_) => "{msg} {wide_bar} {human_pos}/{human_len} {eta}",
+            None => "{spinner} {msg} {human_pos}",
+        };
+        Self::drawn(messages, what, form)
+    }
+
+    /// Of so many bytes, about.
+    pub(crate) fn of_bytes(bytes: u64, what: &'static str) -> Self {
+        Self::drawn(Some(bytes), what, "{msg} {wide_bar} {bytes}/{total_bytes} {eta}")
+    }
+
+    fn drawn(whole: Option<u64>, what: &'static str, form: &str) -> Self {
+        let bar = match whole {
+            Some(whole) => ProgressBar::new(whole),
             None => ProgressBar::new_spinner(),
         };
         if !io::stderr().is_terminal() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
-        let form = match messages {
-            Some(_) => "{msg} {wide_bar} {human_pos}/{human_len} {eta}",
-            None => "{spinner} {msg} {human_pos}",
-        };
         if let Ok(style) = ProgressStyle::with_template(form) {
             bar.set_style(style);
         }
@@ -30,8 +39,8 @@ impl Progress {
         Self(bar)
     }
 
-    pub(crate) fn add(&self, messages: u64) {
-        self.0.inc(messages);
+    pub(crate) fn add(&self, more: u64) {
+        self.0.inc(more);
     }
 }
 

@@ -15,11 +15,18 @@ use super::screen::{Format, Screen};
 
 /// Where a server is looked for.
 pub(crate) const DEFAULT_SERVER: &str = "bellwether://127.0.0.1:7401";
-const SERVER_HELP: &str = "The server: bellwether://HOST:PORT, HOST:PORT, or bellwether+unix:PATH \
-    [env: BELLWETHER_SERVER] [default: bellwether://127.0.0.1:7401]";
+const SERVER_HELP: &str = "The server: bellwether://HOST:PORT, HOST:PORT, bellwethers://HOST:PORT \
+    for TLS, or bellwether+unix:PATH [env: BELLWETHER_SERVER] [default: bellwether://127.0.0.1:7401]";
 const SERVER_VARIABLE: &str = "BELLWETHER_SERVER";
 const CREDENTIAL_VARIABLE: &str = "BELLWETHER_CREDENTIAL";
 const CREDENTIAL_FILE_VARIABLE: &str = "BELLWETHER_CREDENTIAL_FILE";
+const TLS_CA_HELP: &str = "The authorities that a server's certificate may be from, as PEM; those \
+    of the system if not given [env: BELLWETHER_TLS_CA]";
+const TLS_CERT_HELP: &str = "A certificate to show the server, as PEM \
+    [env: BELLWETHER_TLS_CLIENT_CERT]";
+const TLS_KEY_HELP: &str = "Its private key, as PEM [env: BELLWETHER_TLS_CLIENT_KEY]";
+/// How an address begins that asks for TLS.
+const OVER_TLS: &str = "bellwethers://";
 /// How long a server is waited for: somebody may sit at the terminal.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// From here on two names are alike enough to be taken for each other.
@@ -35,6 +42,12 @@ pub(crate) struct Reach {
     /// The folder of a store that no process has open: works on it directly.
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
     data: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", help = TLS_CA_HELP, conflicts_with = "data")]
+    tls_ca: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", help = TLS_CERT_HELP, conflicts_with = "data")]
+    tls_cert: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", help = TLS_KEY_HELP, conflicts_with = "data")]
+    tls_key: Option<PathBuf>,
     /// How the answer is written: a table for people, or JSON, one value a line.
     #[arg(long, value_enum, default_value_t, value_name = "FORM")]
     pub(crate) output: Format,
@@ -132,7 +145,7 @@ impl Reach {
             return opened.map_err(|error| in_use(dir, error));
         }
         let address = self.server_address()?;
-        let open = Open::new(address.clone()).patience(PATIENCE);
+        let open = self.with_tls(Open::new(address.clone()).patience(PATIENCE), &address)?;
         let opened = open.credential(self.shown.credential()).open().await;
         opened.map_err(|error| match error {
             Error::Unreachable { why, .. } => Failure::Unreachable(format!(
@@ -146,6 +159,35 @@ impl Reach {
             )),
             error => Failure::Store(error),
         })
+    }
+
+    /// With whom to trust and what to show, if the address asks for TLS.
+    fn with_tls(&self, mut open: Open, address: &str) -> Result<Open, Failure> {
+        if !address.starts_with(OVER_TLS) {
+            // A variable is for every command; a flag was meant for this one.
+            let flags = [&self.tls_ca, &self.tls_cert, &self.tls_key];
+            if flags.into_iter().any(Option::is_some) {
+                return Err(Failure::Usage(format!(
+                    "--tls-ca, --tls-cert and --tls-key are for a server that is reached over TLS, \
+                     and {address} is not: write {OVER_TLS}HOST:PORT"
+                )));
+            }
+            return Ok(open);
+        }
+        if let Some(authorities) = given(self.tls_ca.as_ref(), "BELLWETHER_TLS_CA") {
+            open = open.trust(authorities);
+        }
+        let certificate = given(self.tls_cert.as_ref(), "BELLWETHER_TLS_CLIENT_CERT");
+        let key = given(self.tls_key.as_ref(), "BELLWETHER_TLS_CLIENT_KEY");
+        match (certificate, key) {
+            (Some(certificate), Some(key)) => Ok(open.identity(certificate, key)),
+            (None, None) => Ok(open),
+            _ => Err(Failure::Usage(
+                "a certificate to show and its private key go together: name both, with --tls-cert \
+                 and --tls-key"
+                    .into(),
+            )),
+        }
     }
 
     fn server_address(&self) -> Result<String, Failure> {
@@ -167,6 +209,12 @@ impl Reach {
              or name a folder with --data DIR"
         )))
     }
+}
+
+/// What was given as a flag, or else in the environment.
+fn given(flag: Option<&PathBuf>, variable: &str) -> Option<PathBuf> {
+    let named = || std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
+    flag.cloned().or_else(named)
 }
 
 /// The address of a folder. An address that begins with `file://` is read as a URL, so two slashes at

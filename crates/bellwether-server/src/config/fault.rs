@@ -17,6 +17,8 @@ pub(crate) enum ConfigFault {
     Unreadable { path: String, why: String },
     /// The file is not TOML.
     NotToml { found: String, why: String },
+    /// The file that a setting names does not do.
+    File { name: &'static str, found: String, why: String },
     /// Two settings that do not go together.
     Together { found: String, why: &'static str },
     /// The log's filter makes no sense.
@@ -52,6 +54,7 @@ impl std::fmt::Display for ConfigFault {
                 )
             }
             Self::NotToml { found, why } => write!(f, "{found} is not TOML: {why}"),
+            Self::File { name, found, why } => write!(f, "the setting {name} ({found}): {why}"),
             Self::Together { found, why } => write!(f, "{why} ({found})"),
             Self::Filter(why) => {
                 write!(

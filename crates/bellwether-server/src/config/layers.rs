@@ -14,8 +14,14 @@ pub(super) const PREFIX: &str = "BELLWETHER_";
 /// Names the file.
 const CONFIG: &str = "BELLWETHER_CONFIG";
 /// Variables of this program that are no settings of the server: those of the other commands.
-const OF_COMMANDS: [&str; 3] =
-    ["BELLWETHER_SERVER", "BELLWETHER_CREDENTIAL", "BELLWETHER_CREDENTIAL_FILE"];
+const OF_COMMANDS: [&str; 6] = [
+    "BELLWETHER_SERVER",
+    "BELLWETHER_CREDENTIAL",
+    "BELLWETHER_CREDENTIAL_FILE",
+    "BELLWETHER_TLS_CA",
+    "BELLWETHER_TLS_CLIENT_CERT",
+    "BELLWETHER_TLS_CLIENT_KEY",
+];
 
 /// Where a value was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +64,13 @@ impl Layers {
         let file = file.or_else(|| variables.remove(CONFIG).map(PathBuf::from));
         let file = file.as_deref().map(read_file).transpose()?.unwrap_or_default();
         Ok(Self { flags: flags.clone(), variables, file })
+    }
+
+    /// Only a file, with this text.
+    #[cfg(feature = "testing")]
+    pub(super) fn of_text(text: &str) -> Result<Self, ConfigFault> {
+        let file = parse_file(Path::new("fuzz.toml"), text)?;
+        Ok(Self { flags: Flags::default(), variables: BTreeMap::new(), file })
     }
 
     /// Reads one setting from the first layer that has it.
@@ -114,11 +127,16 @@ fn read_file(path: &Path) -> Result<BTreeMap<String, (String, Source)>, ConfigFa
         path: path.display().to_string(),
         why: e.to_string(),
     })?;
+    parse_file(path, &text)
+}
+
+/// Reads what stands in the file.
+fn parse_file(path: &Path, text: &str) -> Result<BTreeMap<String, (String, Source)>, ConfigFault> {
     let at = |offset: usize| {
-        let before = text.get(..offset).unwrap_or(&text);
+        let before = text.get(..offset).unwrap_or(text);
         Source::File(path.into(), before.matches('\n').count() + 1)
     };
-    let table = DeTable::parse(&text).map_err(|e| ConfigFault::NotToml {
+    let table = DeTable::parse(text).map_err(|e| ConfigFault::NotToml {
         found: at(e.span().map_or(0, |span| span.start)).to_string(),
         why: e.message().trim().replace('\n', ", "),
     })?;

@@ -63,8 +63,8 @@ fn other_value(setting: &Setting) -> (String, String) {
         | "connections_per_address_max"
         | "connections_per_rule_max" => "77",
         "wire_bytes_max" => "77777777",
-        "http_head_bytes_max" => "7777",
-        name if name.ends_with("_ms_max") => "7777",
+        "http_head_bytes_max" | "wire_hello_bytes_max" | "pace_bytes_per_s_min" => "7777",
+        name if name.ends_with("_ms_max") || name.ends_with("_over_ms") => "7777",
         _ => text,
     };
     let toml = match setting.form {
@@ -75,20 +75,26 @@ fn other_value(setting: &Setting) -> (String, String) {
     (text.into(), toml)
 }
 
-/// `virtual_clock` needs `memory`, whichever way it was set.
-fn with_memory(flags: Flags, setting: &Setting) -> Flags {
-    if setting.name == "virtual_clock" { flags.with("memory", "true") } else { flags }
+/// What a setting needs, whichever way it was set.
+fn with_company(flags: Flags, setting: &Setting) -> Flags {
+    match setting.name {
+        "virtual_clock" => flags.with("memory", "true"),
+        "tls_cert" => flags.with("tls_key", "key.pem"),
+        "tls_key" => flags.with("tls_cert", "cert.pem"),
+        "tls_client_ca" => flags.with("tls_cert", "cert.pem").with("tls_key", "key.pem"),
+        _ => flags,
+    }
 }
 
 #[test]
 fn every_setting_can_be_set_as_flag_variable_and_in_the_file() {
     for setting in SETTINGS {
         let (text, toml) = other_value(setting);
-        let none = || with_memory(Flags::default(), setting);
+        let none = || with_company(Flags::default(), setting);
         let wanted = format!("{} = {toml}", setting.name);
         let file = File::new(setting.name, &format!("# first\n{wanted}\n"));
 
-        let default = line(&Config::load(&none(), None, []).unwrap(), setting.name);
+        let default = line(&Config::load(&Flags::default(), None, []).unwrap(), setting.name);
         assert!(default.ends_with("# default"), "{default}");
         assert!(!default.starts_with(&wanted), "{default}: the test needs another value");
 
@@ -189,6 +195,17 @@ fn what_is_no_setting_is_not_overlooked() {
 fn a_virtual_clock_needs_a_store_in_memory() {
     let said = fault(&Flags::default().with("virtual_clock", "true"), None, &[]);
     assert_names(&said, &["virtual_clock", "--memory", "flag --virtual-clock"]);
+}
+
+#[test]
+fn a_certificate_needs_its_key_and_an_authority_for_clients_needs_both() {
+    let none = Flags::default;
+    let said = fault(&none().with("tls_cert", "cert.pem"), None, &[]);
+    assert_names(&said, &["tls_cert", "set tls_key", "flag --tls-cert"]);
+    let said = fault(&none(), None, &[("BELLWETHER_TLS_KEY", "key.pem")]);
+    assert_names(&said, &["tls_key", "set tls_cert", "BELLWETHER_TLS_KEY"]);
+    let said = fault(&none().with("tls_client_ca", "ca.pem"), None, &[]);
+    assert_names(&said, &["tls_client_ca", "tls_cert and tls_key"]);
 }
 
 /// The table in the handbook, which a person reads and no compiler does.

@@ -47,6 +47,32 @@ impl Value for PathBuf {
     }
 }
 
+/// A file, or none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct File(Option<PathBuf>);
+
+impl File {
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        self.0.clone()
+    }
+}
+
+impl Value for File {
+    const FORM: Form = Form::Text;
+
+    fn allowed() -> String {
+        "the path of a file, or nothing".into()
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        if text.is_empty() { Some(Self(None)) } else { PathBuf::parse(text).map(Some).map(Self) }
+    }
+
+    fn toml(&self) -> String {
+        self.0.as_ref().map_or_else(|| quoted(""), PathBuf::toml)
+    }
+}
+
 impl Value for bool {
     const FORM: Form = Form::YesNo;
 

@@ -17,6 +17,7 @@ use super::id;
 use super::keys::{Keyed, hash};
 use super::problem::{Problem, Told};
 use super::state::{Door, State, request};
+use super::trace::Trace;
 
 const KEY_HEADER: &str = "idempotency-key";
 const KEY_BYTES_MAX: usize = 255;
@@ -35,6 +36,7 @@ pub(crate) struct Caller {
     member: MemberSlot,
     named: bool,
     keyed: Option<Keyed>,
+    trace: Trace,
 }
 
 impl Caller {
@@ -50,6 +52,10 @@ impl Caller {
 
     pub(crate) fn state(&self) -> &State {
         &self.state
+    }
+
+    pub(crate) fn trace(&self) -> &Trace {
+        &self.trace
     }
 
     pub(crate) fn is_keyed(&self) -> bool {
@@ -99,7 +105,7 @@ impl FromRequestParts<State> for Caller {
     type Rejection = Box<Problem>;
 
     async fn from_request_parts(parts: &mut Parts, state: &State) -> Told<Self> {
-        let Ok(Door(state)) = Door::from_request_parts(parts, state).await;
+        let Door(state) = Door::from_request_parts(parts, state).await?;
         let keyed = parts.extensions.get::<Keyed>().copied();
         let named = match text_header(&parts.headers, MEMBER_HEADER)? {
             Some(text) => {
@@ -111,7 +117,8 @@ impl FromRequestParts<State> for Caller {
             None => None,
         };
         let member = named.unwrap_or_else(|| state.bellwether().slot());
-        Ok(Self { state, member, named: named.is_some(), keyed })
+        let trace = Trace::of(parts);
+        Ok(Self { state, member, named: named.is_some(), keyed, trace })
     }
 }
 
@@ -190,7 +197,9 @@ mod tests {
         let state = State::new(bellwether.clone(), CancellationToken::new(), None);
         let keyed = Some(Keyed { key: 7, fingerprint: 8 });
         let member = bellwether.slot();
-        let caller = Caller { state: state.clone(), member, named: false, keyed };
+        let of =
+            |state, keyed| Caller { state, member, named: false, keyed, trace: Trace::Unknown };
+        let caller = of(state.clone(), keyed);
         assert!(create(&caller).await, "it was not there");
         let minute = Duration::from_secs(60);
         for _ in 0..3 {
@@ -204,9 +213,9 @@ mod tests {
         // A life of the server that knows nothing of the key finds what it stands for.
         let state = State::new(bellwether, CancellationToken::new(), None);
         let other = Some(Keyed { key: 7, fingerprint: 9 });
-        let reused = Caller { state: state.clone(), member, named: false, keyed: other };
+        let reused = of(state.clone(), other);
         let queue = QueueName::new("other").unwrap();
         assert!(reused.ask(Command::DeleteQueue { queue }).await.is_err());
-        assert!(!create(&Caller { state, member, named: false, keyed }).await);
+        assert!(!create(&of(state, keyed)).await);
     }
 }

@@ -146,6 +146,12 @@ pub(crate) fn attributes(queue: &str, received: &Received, message: &Message) ->
             attributes.insert(name.to_owned(), value().into());
         }
     };
+    if let Some(context) = message.traced() {
+        fill("traceparent", &|| context.to_string());
+        if !context.state.is_empty() {
+            fill("tracestate", &|| context.state.clone());
+        }
+    }
     fill("specversion", &|| "1.0".into());
     fill("id", &|| message.id.clone().unwrap_or_else(|| received.sequence().to_string()));
     fill("source", &|| {

@@ -1,4 +1,4 @@
-//! Elections: who leads, who waits, asking the leader to step down, what was seen to happen.
+//! Elections: who leads, who waits, asking the leader to step down, who led before.
 //!
 //! An election is how a lease finds its next holder, so every lease is here, too.
 
@@ -6,18 +6,16 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use bellwether::LeaseName;
 use bellwether::core::command::Command;
-use bellwether::core::outcome::{LeaseInfo, LeaseState};
-use bellwether::core::right::{Needs, Of, Right};
-use bellwether_core::time::WallTime;
+use bellwether::core::outcome::{LeaseInfo, LeaseState, LeftAs, Outcome, TermInfo};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::caller::Caller;
 use super::extract::{Path, Query, json};
-use super::leases::{LeaseStateName, describe, page_of_leases};
+use super::leases::{LeaseKindName, describe, page_of_leases};
 use super::problem::Told;
 use super::queues::{Page, page_max};
-use super::state::{Door, State};
+use super::state::{Door, State, unexpected};
 use crate::time;
 
 /// One page of elections.
@@ -117,86 +115,88 @@ pub(crate) async fn ask_step_down(
     Ok(StatusCode::ACCEPTED)
 }
 
-/// What was seen of an election, newest first.
+/// The last terms of an election, newest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct History {
-    history: Vec<HistoryEntry>,
+    history: Vec<ShownTerm>,
 }
 
-/// The election as it was seen at one moment.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct HistoryEntry {
-    /// When the server looked.
-    #[schema(format = DateTime)]
-    seen_at: String,
-    #[serde(skip)]
-    lease: String,
-    state: LeaseStateName,
+/// One term, as it was left.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ShownTerm {
     #[schema(pattern = "^[0-9]+$")]
     term: String,
-    /// When that term began.
+    kind: LeaseKindName,
+    /// When it began.
     #[schema(format = DateTime)]
     granted_at: String,
-    /// The member that held it, if one did.
+    /// The member it was granted to, if it is known.
     holder: Option<String>,
     /// What the holder said of itself.
     metadata: String,
-    /// Somebody had asked the holder to step down.
-    step_down_asked: bool,
-    /// More than one thing happened since it was last looked at: this is what came of it.
-    coalesced: bool,
+    left_as: LeftAsName,
 }
 
-impl HistoryEntry {
-    pub(crate) fn new(now: WallTime, before: Option<u64>, info: &LeaseInfo) -> Self {
+/// What became of a term.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LeftAsName {
+    /// It stands, or its time ran out.
+    Held,
+    /// Its holder gave it back, or said goodbye.
+    Released,
+    /// It was taken away.
+    Broken,
+}
+
+impl From<&TermInfo> for ShownTerm {
+    fn from(info: &TermInfo) -> Self {
         Self {
-            seen_at: time::of_wall(now),
-            lease: info.name.to_string(),
-            state: info.state.into(),
             term: info.term.to_string(),
+            kind: info.kind.into(),
             granted_at: time::of_wall(info.granted_at),
             holder: info.holder.map(|member| member.to_string()),
             metadata: info.metadata.clone(),
-            step_down_asked: info.step_down_asked,
-            // Every version counts twice, before its end and after.
-            coalesced: before.is_some_and(|before| info.version / 2 > before / 2 + 1),
+            left_as: match info.left_as {
+                LeftAs::Held => LeftAsName::Held,
+                LeftAs::Released => LeftAsName::Released,
+                LeftAs::Broken => LeftAsName::Broken,
+            },
         }
-    }
-
-    pub(crate) fn lease(&self) -> &str {
-        &self.lease
     }
 }
 
-/// How much of the history.
+/// How much history.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct HistoryAsked {
-    /// At most so many entries; 100 if not said.
+    /// At most so many terms; 100 if not said.
     #[param(minimum = 1, maximum = 1000)]
     max: Option<u32>,
 }
 
-/// What this server has seen of an election since it was started, newest first.
+/// Who led when: the last terms of an election, newest first.
 ///
-/// A log in memory: the last 10,000 changes of all leases together. It is looked at about once a
-/// second, so what happened in between may be one entry.
+/// A store remembers the last 4096 grants of all its elections and leases, of each the last hundred.
+/// When it is opened it reads them from its journal, as far as that still goes.
 #[utoipa::path(
     get, path = "/v1/elections/{election}/history", tag = "elections",
     params(
         ("election" = String, Path, description = "The election's name", max_length = 260, example = "leader"),
         HistoryAsked,
     ),
-    responses((status = 200, description = "What was seen", body = History))
+    responses((status = 200, description = "The terms", body = History))
 )]
 pub(crate) async fn election_history(
     Door(state): Door<State>,
     Path(election): Path<String>,
     ask: Query<HistoryAsked>,
 ) -> Told<Response> {
-    let lease = LeaseName::new(&election)?;
-    state.check(&Needs::one("history", Right::Listen, Of::Lease(&lease)))?;
-    let history = state.observed().history(lease.as_str(), page_max(ask.0.max)? as usize);
-    Ok(json(&History { history }))
+    let (lease, max) = (LeaseName::new(&election)?, page_max(ask.0.max)?);
+    let terms = match state.ask(Command::LeaseHistory { lease, max }).await? {
+        Outcome::Terms(terms) => terms,
+        other => unexpected(&other),
+    };
+    Ok(json(&History { history: terms.iter().map(Into::into).collect() }))
 }

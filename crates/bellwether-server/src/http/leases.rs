@@ -189,7 +189,7 @@ pub(crate) struct AcquireAsked {
 }
 
 /// The two kinds of lease.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum LeaseKindName {
     /// Kept by its own renewals.
@@ -197,6 +197,15 @@ pub(crate) enum LeaseKindName {
     Standing,
     /// Kept by its member's heartbeat; needs the header `Bellwether-Member`.
     Bound,
+}
+
+impl From<LeaseKind> for LeaseKindName {
+    fn from(kind: LeaseKind) -> Self {
+        match kind {
+            LeaseKind::Standing => Self::Standing,
+            LeaseKind::Bound => Self::Bound,
+        }
+    }
 }
 
 /// A lease that was granted, renewed or changed.

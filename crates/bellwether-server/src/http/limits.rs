@@ -1,26 +1,32 @@
-//! How long and how large a request's body may be.
+//! How large, how late and how slow a request's body may be.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
-use axum::http::header;
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use bellwether::wire::accept::Pace;
 use tokio::time::{Instant, Sleep};
 
 use super::problem::{Kind, Problem};
+use crate::serve::tally::Tally;
 
 /// How long a body that is refused is thrown away, at most.
 const THROW_AWAY_MAX: Duration = Duration::from_secs(1);
 
 /// The limits of a body.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct BodyLimits {
     pub(crate) bytes_max: u64,
     pub(crate) time_max: Duration,
+    pub(crate) pace: Pace,
+    /// How often each was broken.
+    pub(crate) refused: Arc<Tally<4>>,
 }
 
 /// Why the rest of a body is not read.
@@ -30,13 +36,15 @@ pub(super) enum BodyFault {
     TooLong(u64),
     #[error("the body did not come within http_body_ms_max")]
     Late,
+    #[error("the body came more slowly than pace_bytes_per_s_min")]
+    Slow,
 }
 
 impl From<BodyFault> for Box<Problem> {
     fn from(fault: BodyFault) -> Self {
         match fault {
             BodyFault::TooLong(max) => Problem::new(Kind::TooLarge, fault.to_string()).limit(max),
-            BodyFault::Late => Problem::new(Kind::BodyLate, fault.to_string()),
+            BodyFault::Late | BodyFault::Slow => Problem::new(Kind::BodyLate, fault.to_string()),
         }
     }
 }
@@ -49,12 +57,22 @@ pub(crate) async fn check(
     request: Request,
     next: Next,
 ) -> Response {
+    if !has_one_end(request.headers()) {
+        limits.refused.count("unclear");
+        let detail = "the body's end is told in no clear way; send one Content-Length, or one \
+                      Transfer-Encoding that is chunked";
+        let mut answer = Problem::bad_request(detail).into_response();
+        // What follows may be anything.
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        return answer;
+    }
     let told = request.headers().get(header::CONTENT_LENGTH);
     let told = told.and_then(|bytes| bytes.to_str().ok()?.parse::<u64>().ok());
     if told.is_some_and(|bytes| bytes > limits.bytes_max) {
+        limits.refused.count("too_long");
         // Who asks before it sends is not sending.
         if !request.headers().contains_key(header::EXPECT) {
-            let mut held = limits.hold(request.into_body());
+            let mut held = limits.clone().hold(request.into_body());
             held.refuse();
             let _ = axum::body::to_bytes(Body::new(held), usize::MAX).await;
         }
@@ -66,19 +84,44 @@ pub(crate) async fn check(
     next.run(if is_empty { request } else { request.map(hold) }).await
 }
 
-impl BodyLimits {
-    fn hold(self, body: Body) -> Held {
-        let over = Box::pin(tokio::time::sleep(self.time_max));
-        Held { body, left: self.bytes_max, limits: self, over, is_too_long: false }
+/// Whether everybody on the way here finds the same end of the body. The library that reads requests
+/// takes a list of encodings if the last one is known; a proxy may look at the first.
+fn has_one_end(headers: &HeaderMap) -> bool {
+    let mut encodings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
+    match (encodings.next(), lengths.next()) {
+        (None, _) => lengths.next().is_none(),
+        (Some(encoding), None) => {
+            encoding.as_bytes().eq_ignore_ascii_case(b"chunked") && encodings.next().is_none()
+        }
+        (Some(_), Some(_)) => false,
     }
 }
 
-/// A body that fails when it is too long, or when its time is over.
+impl BodyLimits {
+    fn hold(self, body: Body) -> Held {
+        let now = Instant::now();
+        let (over_at, left) = (now + self.time_max, self.bytes_max);
+        let look_at = self.next_look(now).min(over_at);
+        let look = Box::pin(tokio::time::sleep_until(look_at));
+        Held { body, left, limits: self, over_at, look, moved: 0, is_too_long: false }
+    }
+
+    fn next_look(&self, now: Instant) -> Instant {
+        now + Duration::from_millis(self.pace.over_ms.into())
+    }
+}
+
+/// A body that fails when it is too long, too slow, or when its time is over.
 struct Held {
     body: Body,
     left: u64,
     limits: BodyLimits,
-    over: Pin<Box<Sleep>>,
+    over_at: Instant,
+    /// The next look at its pace, or its end.
+    look: Pin<Box<Sleep>>,
+    /// Bytes since the last look.
+    moved: u64,
     /// Everything is thrown away from here on.
     is_too_long: bool,
 }
@@ -87,7 +130,29 @@ impl Held {
     fn refuse(&mut self) {
         self.is_too_long = true;
         self.left = self.limits.bytes_max;
-        self.over.as_mut().reset(Instant::now() + THROW_AWAY_MAX);
+        self.over_at = Instant::now() + THROW_AWAY_MAX;
+        self.look.as_mut().reset(self.over_at);
+    }
+
+    /// Nothing of it has come now. Why it is not waited for any longer.
+    fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<BodyFault> {
+        loop {
+            std::task::ready!(self.look.as_mut().poll(cx));
+            let now = Instant::now();
+            if self.is_too_long {
+                return Poll::Ready(BodyFault::TooLong(self.limits.bytes_max));
+            }
+            if now >= self.over_at {
+                self.limits.refused.count("late");
+                return Poll::Ready(BodyFault::Late);
+            }
+            if std::mem::take(&mut self.moved) < self.limits.pace.bytes_min() {
+                self.limits.refused.count("slow");
+                return Poll::Ready(BodyFault::Slow);
+            }
+            let next = self.limits.next_look(now).min(self.over_at);
+            self.look.as_mut().reset(next);
+        }
     }
 
     fn too_long<T>(&self) -> Poll<Option<Result<T, axum::BoxError>>> {
@@ -105,9 +170,7 @@ impl HttpBody for Held {
     ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, Self::Error>>> {
         loop {
             let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
-                std::task::ready!(self.over.as_mut().poll(cx));
-                let late = Poll::Ready(Some(Err(BodyFault::Late.into())));
-                return if self.is_too_long { self.too_long() } else { late };
+                return self.poll_late(cx).map(|fault| Some(Err(fault.into())));
             };
             let frame = match frame {
                 Some(Ok(frame)) => frame,
@@ -115,10 +178,14 @@ impl HttpBody for Held {
                 end => return Poll::Ready(end.map(|end| end.map_err(Into::into))),
             };
             let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
+            self.moved += bytes;
             match self.left.checked_sub(bytes) {
                 Some(left) => self.left = left,
                 None if self.is_too_long => return self.too_long(),
-                None => self.refuse(),
+                None => {
+                    self.limits.refused.count("too_long");
+                    self.refuse();
+                }
             }
             if !self.is_too_long {
                 return Poll::Ready(Some(Ok(frame)));

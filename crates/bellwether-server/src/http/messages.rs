@@ -20,6 +20,7 @@ use super::number::Number;
 use super::problem::{Problem, Told};
 use super::queues::{Counted, page_max};
 use super::state::unexpected;
+use super::trace::Traced;
 use super::{cloud_events, id, raw};
 
 /// Longest wait of one request: proxies in between seldom wait longer. Ask again.
@@ -85,7 +86,7 @@ pub(crate) async fn send_message(
         }
         _ => raw::read(headers, body)?,
     };
-    let mut sent = send(&caller, queue, &[message]).await?;
+    let mut sent = send(&caller, queue, &mut [message]).await?;
     let sent = sent.pop().ok_or_else(|| Problem::bad_request("no message"))?;
     Ok(json_with(StatusCode::CREATED, &sent))
 }
@@ -105,11 +106,16 @@ pub(crate) async fn send_batch(
     let queue = QueueName::new(&queue)?;
     let messages: Told<Vec<Message>> =
         batch.messages.into_iter().map(NewMessage::into_message).collect();
-    let messages = send(&caller, queue, &messages?).await?;
+    let messages = send(&caller, queue, &mut messages?).await?;
     Ok(json_with(StatusCode::CREATED, &SentBatch { messages }))
 }
 
-async fn send(caller: &Caller, queue: QueueName, messages: &[Message]) -> Told<Vec<Sent>> {
+async fn send(caller: &Caller, queue: QueueName, messages: &mut [Message]) -> Told<Vec<Sent>> {
+    let traced = caller.trace().send(queue.as_str(), messages);
+    traced.ended(send_traced(caller, queue, messages).await)
+}
+
+async fn send_traced(caller: &Caller, queue: QueueName, messages: &[Message]) -> Told<Vec<Sent>> {
     let mut news = Vec::with_capacity(messages.len());
     let mut contents = Vec::with_capacity(messages.len());
     for message in messages {
@@ -278,8 +284,9 @@ pub(crate) async fn receive_from(
         wait_ms: ask.wait_ms,
         lock_ms: ask.lock_ms,
     });
-    let reply = caller.state().unless_stopped(caller.ask(command)).await?;
-    answer(caller, form, &from, ask.mode, reply)
+    let traced = caller.trace().receive(&from);
+    let reply = traced.ended(caller.state().unless_stopped(caller.ask(command)).await)?;
+    answer(caller, &traced, form, &from, ask.mode, reply)
 }
 
 pub(crate) fn check_wait(wait_ms: u64) -> Told<()> {
@@ -301,6 +308,7 @@ fn check_key(caller: &Caller, mode: Mode) -> Told<()> {
 
 fn answer(
     caller: &Caller,
+    traced: &Traced,
     form: Option<raw::Form>,
     from: &QueuePath,
     mode: Mode,
@@ -308,8 +316,10 @@ fn answer(
 ) -> Told<Response> {
     let state = caller.state();
     let name = from.queue.to_string();
+    let empty = Message::default();
     if mode == Mode::ReceiveAndDelete {
         let received: Vec<Received> = messages(reply).collect();
+        traced.received(received.iter().map(|one| one.message().unwrap_or(&empty)));
         if let Some(form) = form {
             return raw::write(form, &name, received.first().map(|one| (one, None)));
         }
@@ -321,6 +331,7 @@ fn answer(
         queue = queue.dead_letters();
     }
     let mut deliveries = queue.deliveries(reply);
+    traced.received(deliveries.iter().map(std::ops::Deref::deref));
     let Some(form) = form else {
         let shown = deliveries.into_iter().map(|one| ShownMessage::delivered(state, one)).collect();
         return Ok(json(&ReceivedMessages { messages: shown }));
@@ -381,6 +392,7 @@ pub(crate) async fn receive_deferred_from(
         sequences: sequences(&ask.sequences),
         mode: ask.mode.into(),
     };
-    let reply = caller.ask(command).await?;
-    answer(caller, None, &from, ask.mode, reply)
+    let traced = caller.trace().receive(&from);
+    let reply = traced.ended(caller.ask(command).await)?;
+    answer(caller, &traced, None, &from, ask.mode, reply)
 }

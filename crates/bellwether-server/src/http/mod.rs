@@ -12,32 +12,34 @@
 //! 4. A caller that goes away drops its handler: what waits is withdrawn, and what was handed out
 //!    in that moment is given back.
 
+mod backup;
 mod caller;
 mod changes;
-mod cloud_events;
+pub(crate) mod cloud_events;
 mod dead_letters;
 mod elections;
 pub(crate) mod extract;
-mod id;
+pub(crate) mod id;
 mod keys;
 mod leases;
 pub(crate) mod limits;
 mod look;
 mod members;
-mod message;
+pub(crate) mod message;
 mod messages;
 mod number;
 mod observer;
 mod openapi;
 pub(crate) mod problem;
-mod property;
+pub(crate) mod property;
 mod queues;
-mod raw;
+pub(crate) mod raw;
 mod sessions;
 mod settings;
 mod settle;
 mod state;
 mod stats;
+mod trace;
 
 use std::sync::Arc;
 
@@ -51,6 +53,8 @@ pub(crate) use caller::Principal;
 pub(crate) use observer::observe;
 use problem::{Kind, Problem};
 pub(crate) use state::State;
+#[cfg(feature = "otlp")]
+pub(crate) use trace::trace_of;
 
 /// All paths of this door. What is under none of them, or has no such method, is for whoever puts
 /// this router beside others: [`no_such_path`], [`method_not_allowed`].
@@ -128,6 +132,7 @@ fn other_paths() -> OpenApiRouter<State> {
         .routes(routes!(members::heartbeat))
         .routes(routes!(members::leave))
         .routes(routes!(stats::show_stats))
+        .routes(routes!(backup::take_backup))
         .routes(routes!(changes::stream_changes))
         .routes(routes!(openapi::list_problems))
         .routes(routes!(openapi::show_problem))

@@ -9,13 +9,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bellwether::core::command::Command;
-use bellwether::core::outcome::{LeaseInfo, Outcome, QueueInfo};
-use bellwether_core::time::WallTime;
+use bellwether::core::outcome::{Outcome, QueueInfo};
 use serde_json::Value as Json;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::elections::HistoryEntry;
 use super::id;
 use super::leases::ShownLease;
 use super::problem::Told;
@@ -24,8 +22,6 @@ use super::state::{State, unexpected};
 
 /// So many changes are kept for those who were away for a moment.
 const RECENT_MAX: usize = 4096;
-/// So many changes of leases are kept, of all leases together.
-const HISTORY_MAX: usize = 10_000;
 /// So many leases, and so many queues, are looked at: the first by name.
 const LOOKED_AT_MAX: usize = 10_000;
 /// From one look to the next, unless somebody nudges.
@@ -63,7 +59,6 @@ pub(crate) struct Observed {
 #[derive(Debug, Default)]
 struct Log {
     recent: VecDeque<Change>,
-    history: VecDeque<HistoryEntry>,
 }
 
 impl Observed {
@@ -105,23 +100,12 @@ impl Observed {
         (changes, gap)
     }
 
-    /// What was seen of one lease, newest first.
-    pub(crate) fn history(&self, lease: &str, max: usize) -> Vec<HistoryEntry> {
-        let log = self.lock();
-        let of_lease = log.history.iter().rev().filter(|entry| entry.lease() == lease);
-        of_lease.take(max).cloned().collect()
-    }
-
     fn note(&self, kind: &'static str, name: String, data: Json) {
         let mut log = self.lock();
         let number = *self.newest.borrow() + 1;
         push(&mut log.recent, Change { number, kind, name, data }, RECENT_MAX);
         drop(log);
         self.newest.send_replace(number);
-    }
-
-    fn note_history(&self, entry: HistoryEntry) {
-        push(&mut self.lock().history, entry, HISTORY_MAX);
     }
 
     fn lock(&self) -> MutexGuard<'_, Log> {
@@ -191,8 +175,10 @@ async fn look_at_leases(state: &State, seen: &mut Seen) -> Told<()> {
         for info in leases {
             let name = info.name.to_string();
             let before = seen.leases.get(&name).copied();
-            if before != Some(info.version) {
-                note_lease(observed, seen.has_looked, state.now().wall, before, &info);
+            // What was there at the first look is not new.
+            if seen.has_looked && before != Some(info.version) {
+                let data = serde_json::to_value(ShownLease::from(&info)).unwrap_or_default();
+                observed.note("lease", info.name.to_string(), data);
             }
             found.insert(name, info.version);
         }
@@ -202,21 +188,6 @@ async fn look_at_leases(state: &State, seen: &mut Seen) -> Told<()> {
     }
     seen.leases = found;
     Ok(())
-}
-
-fn note_lease(
-    observed: &Observed,
-    has_looked: bool,
-    now: WallTime,
-    before: Option<u64>,
-    info: &LeaseInfo,
-) {
-    observed.note_history(HistoryEntry::new(now, before, info));
-    // What was there at the first look is not new.
-    if has_looked {
-        let data = serde_json::to_value(ShownLease::from(info)).unwrap_or_default();
-        observed.note("lease", info.name.to_string(), data);
-    }
 }
 
 async fn look_at_queues(state: &State, seen: &mut Seen) -> Told<()> {

@@ -40,6 +40,7 @@ kinds! {
     BadRequest "bad-request" 400 "The request could not be read"
     InvalidName "invalid-name" 400 "A name that cannot be one"
     InvalidValue "invalid-value" 400 "A value that cannot be set"
+    NeedsTls "needs-tls" 400 "This door speaks TLS"
     CredentialRequired "credential-required" 401 "A credential is missing, unknown or over"
     Forbidden "forbidden" 403 "The credential does not allow it"
     OtherOrigin "other-origin" 403 "A page of another origin may not ask"
@@ -158,8 +159,18 @@ impl Problem {
         self
     }
 
+    /// A problem holds texts and numbers only: it can always be written.
+    pub(crate) fn json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// The name of its kind.
+    pub(crate) fn kind_name(&self) -> &str {
+        self.kind.strip_prefix(TYPES).unwrap_or(&self.kind)
+    }
+
     pub(crate) fn is(&self, kind: Kind) -> bool {
-        self.kind.strip_prefix(TYPES) == Some(kind.facts().0)
+        self.kind_name() == kind.facts().0
     }
 
     pub(crate) fn limit(mut self: Box<Self>, limit: u64) -> Box<Self> {
@@ -174,9 +185,8 @@ pub(crate) type Told<T> = Result<T, Box<Problem>>;
 impl IntoResponse for Box<Problem> {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        // A problem holds texts and numbers only: it can always be written.
-        let body = serde_json::to_vec(&self).unwrap_or_default();
-        let mut response = (status, [(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response();
+        let mut response =
+            (status, [(header::CONTENT_TYPE, MEDIA_TYPE)], self.json()).into_response();
         if let Some(ms) = self.retry_after_ms {
             let seconds = HeaderValue::from(ms.div_ceil(1000));
             response.headers_mut().insert(header::RETRY_AFTER, seconds);
@@ -194,7 +204,10 @@ impl From<Error> for Box<Problem> {
         let kind = match &error {
             Error::Refused(refusal) => return refusal.into(),
             Error::Unknown(_) => Kind::OutcomeUnknown,
-            Error::Closed | Error::Unreachable { .. } | Error::Denied { .. } => Kind::Closed,
+            Error::Closed
+            | Error::Unreachable { .. }
+            | Error::Handshake { .. }
+            | Error::Denied { .. } => Kind::Closed,
             Error::Unreadable { .. } => Kind::Unreadable,
             Error::Fault(_) | Error::Failed(_) | Error::Address { .. } => Kind::Fault,
         };

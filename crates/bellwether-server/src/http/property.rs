@@ -236,6 +236,9 @@ mod tests {
             Value::Double(1.0),
             Value::Double(-0.0),
             Value::Double(f64::MAX),
+            // A reader of JSON that is in a hurry is off by one bit here.
+            Value::Double(1.844_674_405_161_573_7e24),
+            Value::Double(1.844_674_405_161_573_8e24),
             Value::Double(f64::INFINITY),
             Value::Double(f64::from_bits(0x7ff8_0000_0000_0001)),
             Value::Char('é'),

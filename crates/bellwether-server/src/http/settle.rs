@@ -101,6 +101,26 @@ pub(crate) async fn settle_messages(
 
 pub(crate) async fn settle_in(caller: &Caller, from: QueuePath, ask: Settle) -> Told<Response> {
     let count = ask.settlements.len();
+    let traced = caller.trace().settle(word(&ask.settlements), &from, count);
+    traced.ended(settle_traced(caller, from, ask).await)
+}
+
+/// The one word for what becomes of all of them, if there is one.
+fn word(settlements: &[OneSettlement]) -> &'static str {
+    let mut names = settlements.iter().map(|one| one.disposition);
+    let first = names.next();
+    match first.filter(|first| names.all(|name| name == *first)) {
+        Some(DispositionName::Complete) => "complete",
+        Some(DispositionName::Abandon) => "abandon",
+        Some(DispositionName::Release) => "release",
+        Some(DispositionName::Defer) => "defer",
+        Some(DispositionName::DeadLetter) => "dead_letter",
+        None => "settle",
+    }
+}
+
+async fn settle_traced(caller: &Caller, from: QueuePath, ask: Settle) -> Told<Response> {
+    let count = ask.settlements.len();
     let mut contents = Vec::new();
     let mut settlements = Vec::with_capacity(count);
     for one in ask.settlements {

@@ -1,11 +1,11 @@
 //! What every handler has: the store, and what this door remembers.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use bellwether::backup::Backup;
 use bellwether::core::command::{Command, Request};
 use bellwether::core::name::{MemberSlot, RequestNumber};
 use bellwether::core::outcome::{MemberInfo, Outcome};
@@ -46,10 +46,14 @@ pub(crate) struct State {
 pub(crate) struct Door<T>(pub(crate) T);
 
 impl FromRequestParts<State> for Door<State> {
-    type Rejection = Infallible;
+    type Rejection = Box<Problem>;
 
-    async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, state: &State) -> Told<Self> {
         let pass = parts.extensions.get::<Arc<Pass>>().cloned();
+        if pass.is_none() && state.inner.owners.is_some() {
+            let detail = "this path was reached without a look at credentials";
+            return Err(Problem::new(Kind::CredentialRequired, detail));
+        }
         Ok(Self(State { inner: Arc::clone(&state.inner), pass }))
     }
 }
@@ -154,6 +158,20 @@ impl State {
             pass.check(&request.command)?;
         }
         self.inner.bellwether.call_for_good(request, Vec::new()).await
+    }
+
+    /// Begins a backup, as far as whoever asks may: its first bytes, and what has the others.
+    pub(crate) async fn begin_backup(&self) -> Result<(Bytes, Backup), Error> {
+        let mut backup = self.inner.bellwether.backup();
+        let Some(pass) = &self.pass else {
+            return Ok((backup.next().await?.unwrap_or_default(), backup));
+        };
+        let command = Command::Backup { id: 0, step: 0 };
+        pass.check(&command)?;
+        let noted = Noted::new(pass, &command);
+        let first = backup.next().await;
+        noted.told(first.as_ref());
+        Ok((first?.unwrap_or_default(), backup))
     }
 
     /// Joins as a member that is whoever asks' alone; or nobody's, if the door itself does.

@@ -19,8 +19,10 @@ pub(super) fn write(
     socket: Option<&Path>,
     root: Option<&Path>,
 ) -> io::Result<()> {
-    let url = format!("http://{}", site.connections.http.address());
-    let wire = format!("bellwether://{}", site.connections.wire.address());
+    // With TLS both schemes have one letter more.
+    let s = if site.config.tls_cert.path().is_some() { "s" } else { "" };
+    let url = format!("http{s}://{}", site.connections.http.address());
+    let wire = format!("bellwether{s}://{}", site.connections.wire.address());
     writeln!(out, "Bellwether {} is ready.\n", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "  http     {url}")?;
     writeln!(out, "           /v1 is the API, /v1/docs its page; /livez /readyz /metrics")?;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::tally::Tally;
 use crate::access::Origin;
 use crate::config::{Config, Source};
 
@@ -18,6 +19,12 @@ pub(crate) struct Connections {
     pub(crate) http: Places,
     pub(crate) wire: Places,
     pub(crate) refusals: Arc<Refusals>,
+    /// Connections of HTTP that were not waited for any longer.
+    pub(crate) http_dropped: Tally<3>,
+    /// Connections of the wire that were ended for what they did.
+    pub(crate) wire_dropped: Tally<6>,
+    /// Bodies of requests that were not read to their end.
+    pub(crate) bodies_refused: Arc<Tally<4>>,
     /// Places for those who are sent away.
     leaving: Arc<Semaphore>,
 }
@@ -129,6 +136,9 @@ impl Connections {
             http: places("http_connections_max", config.http_connections_max.get(), http),
             wire: places("wire_connections_max", config.wire_connections_max.get(), wire),
             refusals: Arc::default(),
+            http_dropped: Tally::new(["head", "idle", "reader"]),
+            wire_dropped: Tally::new(["hello", "frame", "reader", "silence", "limit", "protocol"]),
+            bodies_refused: Arc::new(Tally::new(["too_long", "late", "slow", "unclear"])),
             leaving: Arc::new(Semaphore::new(LEAVING_MAX)),
         })
     }

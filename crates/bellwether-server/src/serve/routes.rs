@@ -26,17 +26,23 @@ const ADVANCE_MS_MAX: u64 = 100 * 366 * 24 * 3_600_000;
 /// the store is there when the store is.
 pub(super) fn all(site: &Arc<Site>, store: Option<http::State>) -> Router {
     let mut routes = observe::routes(site);
+    let of_store = |state| match &site.traces {
+        Some(traces) => traces.around(http::router(state)),
+        None => http::router(state),
+    };
     routes = match (store, &site.clock) {
         (None, _) => routes.fallback(opening),
-        (Some(state), Clock::System) => routes.merge(http::router(state)).fallback(no_such_path),
+        (Some(state), Clock::System) => routes.merge(of_store(state)).fallback(no_such_path),
         (Some(state), Clock::Virtual(clock)) => {
-            let routes = routes.merge(http::router(state)).merge(of_tests(site, clock));
+            let routes = routes.merge(of_store(state)).merge(of_tests(site, clock));
             routes.fallback(no_such_path)
         }
     };
     let body = BodyLimits {
         bytes_max: site.config.http_body_bytes_max.get(),
         time_max: site.config.http_body_ms_max.ms(),
+        pace: site.config.pace(),
+        refused: Arc::clone(&site.connections.bodies_refused),
     };
     let guard = Arc::new(Guard {
         hosts: site.config.http_hosts.0.clone(),

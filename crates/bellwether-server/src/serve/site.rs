@@ -18,6 +18,7 @@ use crate::config::Config;
 use crate::http;
 use crate::observe::look::Look;
 use crate::observe::metrics::Drain;
+use crate::observe::traces::Traces;
 
 /// See the module.
 #[derive(Debug)]
@@ -32,6 +33,7 @@ pub(crate) struct Site {
     pub(crate) health: Look,
     pub(crate) metrics: Look,
     pub(crate) drain: Drain,
+    pub(super) traces: Option<Traces>,
     /// Those who watch the store.
     pub(super) observers: TaskTracker,
     shown: RwLock<Shown>,
@@ -57,6 +59,7 @@ impl Site {
         clock: Clock,
         connections: Arc<Connections>,
         access: Option<Arc<Access>>,
+        traces: Option<Traces>,
     ) -> Self {
         Self {
             config,
@@ -68,6 +71,7 @@ impl Site {
             // As long as whoever asks for metrics waits by default.
             metrics: Look::within(Duration::from_secs(10)),
             drain: Drain::default(),
+            traces,
             observers: TaskTracker::new(),
             shown: RwLock::default(),
             resetting: tokio::sync::Mutex::default(),
@@ -99,6 +103,9 @@ impl Site {
             asks_max: self.config.wire_asks_max.get_u32(),
             bytes_max: self.config.wire_bytes_max.get_u32(),
             silence_ms_max: self.config.wire_silence_ms_max.get_u32(),
+            hello_ms_max: self.config.wire_hello_ms_max.get_u32(),
+            hello_bytes_max: self.config.wire_hello_bytes_max.get_u32(),
+            pace: self.config.pace(),
         }
     }
 

@@ -15,7 +15,7 @@ fn needs(method: &str, path: &str) -> (&'static str, Value) {
         ("GET", "/v1/queues" | "/v1/leases" | "/v1/elections" | "/v1/members" | "/v1/stats") => {
             ("all", Value::Null)
         }
-        ("GET", "/v1/changes") => ("all", Value::Null),
+        ("GET", "/v1/changes" | "/v1/backup") => ("all", Value::Null),
         ("POST", "/v1/members") => ("any", json!({ "ttl_ms": 1000 })),
         (_, "/v1/members/{member}/heartbeat" | "/v1/members/{member}") => ("any", json!({})),
         ("PUT" | "PATCH", "/v1/queues/{queue}") => ("manage", json!({})),

@@ -51,9 +51,6 @@ fn a_server_is_named_by_a_flag_or_by_the_environment() {
         assert!(ran.stderr.starts_with(&begins), "{}", ran.stderr);
         assert!(ran.stderr.contains("`bellwether serve`") && ran.stderr.contains("--data"));
     }
-    let history = run(&["election", "history", "chores"]);
-    assert_eq!(history.code, 69);
-    assert!(history.stderr.contains("with --data DIR"), "{}", history.stderr);
 }
 
 #[test]

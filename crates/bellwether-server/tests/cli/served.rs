@@ -9,7 +9,7 @@ use super::carrying::lines;
 use super::store::{Ran, Store, ended, program};
 
 /// A server, and one of its addresses. Killed in the end if it was not stopped.
-struct Served {
+pub struct Served {
     child: Child,
     server: String,
     banner: String,
@@ -18,7 +18,7 @@ struct Served {
 
 /// Which door is taken.
 #[derive(Clone, Copy, Debug)]
-enum Door {
+pub enum Door {
     Wire,
     Socket,
 }
@@ -27,17 +27,27 @@ const DOORS: [Door; 2] = [Door::Wire, Door::Socket];
 
 impl Served {
     /// A server that keeps nothing, but for the socket.
-    fn start(door: Door) -> Self {
+    pub fn start(door: Door) -> Self {
         Self::start_with(door, &[])
     }
 
+    /// A server that keeps everything in that folder.
+    pub fn start_in(door: Door, kept: &Store) -> Self {
+        Self::start_of(door, &["--data", kept.path().to_str().unwrap()], &[])
+    }
+
     fn start_with(door: Door, more: &[&str]) -> Self {
+        Self::start_of(door, &["--memory"], more)
+    }
+
+    fn start_of(door: Door, store: &[&str], more: &[&str]) -> Self {
         let folder = Store::none();
         std::fs::create_dir(folder.path()).unwrap();
         let socket = folder.path().join("s");
-        let free = ["serve", "--memory", "--http", "127.0.0.1:0", "--wire", "127.0.0.1:0"];
+        let free = ["serve", "--http", "127.0.0.1:0", "--wire", "127.0.0.1:0"];
         let mut child = program()
             .args(free)
+            .args(store)
             .args(more)
             .arg("--unix-socket")
             .arg(&socket)
@@ -58,30 +68,30 @@ impl Served {
         Self { child, server, banner, folder }
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub fn command(&self, args: &[&str]) -> Command {
         let mut command = program();
         command.args(args).env("BELLWETHER_SERVER", &self.server);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    pub fn run(&self, args: &[&str]) -> Ran {
         ended(self.command(args).spawn().unwrap())
     }
 
-    fn ok(&self, args: &[&str]) -> String {
+    pub fn ok(&self, args: &[&str]) -> String {
         let ran = self.run(args);
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{} {args:?}", self.server);
         ran.stdout
     }
 
-    fn fails(&self, args: &[&str], code: i32, why: &str) {
+    pub fn fails(&self, args: &[&str], code: i32, why: &str) {
         let ran = self.run(args);
         assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{args:?} {}", ran.stderr);
         assert!(ran.stderr.contains(why), "{args:?} says {why:?}: {}", ran.stderr);
     }
 
-    fn feed(&self, args: &[&str], input: &[u8]) -> String {
+    pub fn feed(&self, args: &[&str], input: &[u8]) -> String {
         let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input).unwrap();
         let ran = ended(child);
@@ -89,7 +99,7 @@ impl Served {
         ran.stdout
     }
 
-    fn json(&self, args: &[&str]) -> Value {
+    pub fn json(&self, args: &[&str]) -> Value {
         serde_json::from_str(&self.ok(&[args, &["--output", "json"]].concat())).unwrap()
     }
 
@@ -98,7 +108,7 @@ impl Served {
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     }
 
-    fn stop(mut self) {
+    pub fn stop(mut self) {
         self.signal();
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
         let path = self.folder.path().join("s");
@@ -249,6 +259,24 @@ fn one_connection_too_many_is_told_so() {
         assert!(refused.stderr.contains("wire_connections_max"), "{}", refused.stderr);
         first.kill().unwrap();
         first.wait().unwrap();
+        served.stop();
+    }
+}
+
+#[test]
+fn a_server_tells_who_led_also_before_it_was_started() {
+    let kept = Store::none();
+    for (round, door) in DOORS.into_iter().enumerate() {
+        let served = Served::start_in(door, &kept);
+        let granted = served.json(&["lease", "acquire", "chores", "--ttl", "forever"]);
+        let id = granted["id"].as_str().unwrap();
+        served.ok(&["lease", "release", "chores", "--id", id]);
+        let history = served.json(&["election", "history", "chores"]);
+        let history = history.as_array().unwrap();
+        assert_eq!(history.len(), round + 1, "{history:?}");
+        assert_eq!(history[round]["term"], granted["term"], "the newest last");
+        assert!(history.iter().all(|term| term["left_as"] == "released"), "{history:?}");
+        served.fails(&["election", "history", "choers"], 66, "no term of \"choers\"");
         served.stop();
     }
 }

@@ -91,18 +91,14 @@ fn members_elect_a_leader_that_is_asked_to_step_down() {
     let listed = server.get("/v1/members").is(200);
     let mine = listed["members"].as_array().unwrap().iter().find(|one| one["member"] == b);
     assert_eq!(mine.unwrap()["leases"][0]["lease"], "chores");
-    let entries = || {
-        let mut history = server.get("/v1/elections/chores/history").is(200);
-        match history["history"].take() {
-            Value::Array(entries) => entries,
-            other => panic!("{other}"),
-        }
-    };
-    // It is seen by a look that comes when it comes.
-    while entries().first().is_none_or(|newest| newest["holder"] != b) {
-        std::thread::yield_now();
-    }
-    assert!(entries().iter().any(|entry| entry["holder"] == a), "and who led before");
+    let history = server.get("/v1/elections/chores/history").is(200);
+    let led: Vec<_> = history["history"].as_array().unwrap().iter().map(|t| &t["holder"]).collect();
+    assert_eq!(led, [&json!(b), &json!(a)], "the newest first");
+    let left: Vec<_> =
+        history["history"].as_array().unwrap().iter().map(|t| &t["left_as"]).collect();
+    assert_eq!(left, ["held", "released"]);
+    let newest = server.get("/v1/elections/chores/history?max=1").is(200);
+    assert_eq!(newest["history"].as_array().unwrap().len(), 1);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod configuration;
 mod doors;
+mod hostile;
 mod observing;
 mod server;
 mod starting;

@@ -82,7 +82,8 @@ impl Server {
                 panic!("it did not start: {banner}{log}");
             }
         }
-        let (_, rest) = banner.split_once("http://").unwrap();
+        let (_, rest) = banner.split_once("  http     ").unwrap();
+        let (_, rest) = rest.split_once("://").unwrap();
         let address = rest.split_whitespace().next().unwrap().parse().unwrap();
         Self { child, stderr, address, banner }
     }

@@ -5,7 +5,7 @@ use bellwether_core::error::Refusal;
 use bellwether_core::few::Few;
 use bellwether_core::limits;
 use bellwether_core::message::NewMessage;
-use bellwether_core::name::MemberId;
+use bellwether_core::name::{MemberId, SequenceNumber};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::settings::QueueSettings;
 use bytes::Bytes;
@@ -68,6 +68,28 @@ pub async fn a_receive_has_a_limit(fixture: &Fixture) {
     queue.send_batch(["", ""]).await.unwrap();
     assert_eq!(and_delete(fixture, &queue, u32::MAX).await, most as usize);
     assert_eq!(and_delete(fixture, &queue, u32::MAX).await, 2);
+}
+
+/// Limits: nor more bytes than fit into memory many times over; but one message is always given.
+pub async fn a_receive_has_a_limit_in_bytes(fixture: &Fixture) {
+    let queue = fixture.queue_with(QueueSettings::default()).await;
+    let third = vec![0; limits::RECEIVE_BYTES_MAX as usize / 3];
+    for _ in 0..4 {
+        queue.send(third.clone()).await.unwrap();
+    }
+    assert_eq!(queue.peek(SequenceNumber(0), 10).await.unwrap().len(), 2);
+    let first = queue.receive().max(10).many().await.unwrap();
+    let second = queue.receive().max(10).many().await.unwrap();
+    assert_eq!((first.len(), second.len()), (2, 2), "nothing is lost that was not given");
+    let mut deferred = Vec::new();
+    for delivery in first.into_iter().chain(second) {
+        deferred.push(delivery.sequence());
+        delivery.defer().await.unwrap();
+    }
+    let refused = refusal(queue.receive_deferred(deferred.clone()).await);
+    assert!(matches!(refused, Refusal::TooLarge { .. }), "{refused:?}");
+    deferred.truncate(2);
+    assert_eq!(queue.receive_deferred(deferred).await.unwrap().len(), 2);
 }
 
 /// A full queue refuses senders, by name; receivers go on and make room.

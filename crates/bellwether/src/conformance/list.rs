@@ -131,6 +131,7 @@ macro_rules! conformance_tests {
             a_message_goes_on_with_its_past
             chosen_messages_are_removed
             leases_are_listed_with_their_kind
+            who_led_is_remembered
         ] }
         $crate::conformance_tests! { @group yes $fixture forward [
             a_target_must_exist
@@ -215,6 +216,7 @@ macro_rules! conformance_tests {
             the_largest_message_arrives
             a_batch_can_be_too_large
             a_receive_has_a_limit
+            a_receive_has_a_limit_in_bytes
             a_full_queue_refuses_senders
             a_full_store_refuses_senders
             remembered_ids_count_as_memory

@@ -6,7 +6,7 @@ use bellwether_core::command::{LeaseKind, Resting};
 use bellwether_core::error::Refusal;
 use bellwether_core::message::Reason;
 use bellwether_core::name::{Part, SequenceNumber};
-use bellwether_core::outcome::Cause;
+use bellwether_core::outcome::{Cause, LeftAs};
 use bytes::Bytes;
 
 use super::Fixture;
@@ -100,4 +100,28 @@ pub async fn leases_are_listed_with_their_kind(fixture: &Fixture) {
     let leases = bellwether.leases().await.unwrap();
     let kinds: Vec<_> = leases.iter().map(|lease| (lease.name.as_str(), lease.kind)).collect();
     assert_eq!(kinds, [("backup", LeaseKind::Standing), ("chores", LeaseKind::Bound)]);
+}
+
+/// A lease's last hundred terms, the newest first, with who held each and how it was left.
+pub async fn who_led_is_remembered(fixture: &Fixture) {
+    let bellwether = fixture.bellwether();
+    let lease = bellwether.lease("chores").unwrap().metadata("worker 1");
+    let mut granted = Vec::new();
+    for _ in 0..105 {
+        let grant = lease.acquire(Duration::from_secs(60)).await.unwrap();
+        lease.release(grant.id).await.unwrap();
+        granted.push(grant.term);
+    }
+    granted.push(lease.acquire(Duration::from_secs(60)).await.unwrap().term);
+    lease.break_(Some(Duration::ZERO)).await.unwrap();
+    let history = bellwether.election("chores").unwrap().history().await.unwrap();
+    let terms: Vec<_> = history.iter().map(|term| term.term).collect();
+    granted.reverse();
+    assert_eq!(terms, granted[..100]);
+    let left: Vec<_> = history.iter().map(|term| term.left_as).collect();
+    assert_eq!((left[0], left[1], left[99]), (LeftAs::Broken, LeftAs::Released, LeftAs::Released));
+    assert!(history.iter().all(|term| term.holder == Some(bellwether.member())));
+    assert_eq!(history[99].metadata, "worker 1");
+    let unknown = bellwether.election("choers").unwrap().history().await.unwrap();
+    assert!(unknown.is_empty());
 }

@@ -139,7 +139,9 @@ fn read_run(reader: &dyn Read, run: &[Place], found: &mut impl FnMut(Result<Byte
     match read(reader, place) {
         Ok(bytes) => {
             let bytes = Bytes::from(bytes);
-            run.iter().for_each(|place| found(check(&bytes, offset, *place)));
+            for place in run {
+                found(check(&bytes, offset, *place));
+            }
         }
         // What cannot be read may be another's.
         Err(_) if run.len() > 1 => {

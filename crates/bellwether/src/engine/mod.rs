@@ -12,6 +12,9 @@
 pub(crate) mod ask;
 pub(crate) mod bodies;
 pub mod content;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod fuzz;
 pub(crate) mod inbox;
 pub mod local;
 pub(crate) mod outbox;

@@ -51,6 +51,12 @@ impl Outbox {
         state.waker.get_or_insert_with(|| waker.clone()).clone_from(waker);
     }
 
+    /// Nothing is kept for answers to come.
+    #[cfg(feature = "listen")]
+    pub(crate) fn give_back_room(&self) {
+        self.lock().posted.shrink_to_fit();
+    }
+
     /// Wakes whoever reads it, to look around. False if nobody does.
     pub(crate) fn nudge(&self) -> bool {
         let waker = self.lock().waker.take();

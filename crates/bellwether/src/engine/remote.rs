@@ -9,10 +9,14 @@
 //! Callers who ask at the same time travel in the same packet. `desk` keeps what is not answered,
 //! `link` does the I/O.
 
-mod address;
+pub(super) mod address;
 mod desk;
 mod link;
+#[cfg(feature = "tls")]
+mod tls;
 
+#[cfg(feature = "tls")]
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
@@ -30,8 +34,12 @@ use crate::clock::Clock;
 use crate::credential::Credential;
 use crate::error::Error;
 pub(crate) use address::Address;
+#[cfg(feature = "tls")]
+use address::Stream;
 use desk::{Desk, Told};
 use link::Connected;
+#[cfg(feature = "tls")]
+pub(crate) use tls::TlsOptions;
 
 /// How long a goodbye may take.
 const CLOSING: Duration = Duration::from_secs(5);
@@ -45,6 +53,21 @@ pub(crate) struct RemoteOptions {
     pub(crate) patience: Duration,
     /// What it is shown.
     pub(crate) credential: Credential,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: TlsOptions,
+}
+
+#[cfg(feature = "tls")]
+impl RemoteOptions {
+    /// A stream to the server on which it is the one it should be, if the address asks for that.
+    async fn secure(&self, stream: Stream) -> io::Result<Stream> {
+        match (&self.address, stream) {
+            (Address::Tls(host), Stream::Tcp(stream)) => {
+                self.tls.shake(host, stream).await.map(Stream::Tls)
+            }
+            (_, stream) => Ok(stream),
+        }
+    }
 }
 
 /// See the module. The last handle to go says goodbye.
@@ -95,6 +118,10 @@ impl Core {
 
     fn unreachable(&self, why: impl std::fmt::Display) -> Error {
         Error::Unreachable { address: self.options.address.to_string(), why: why.to_string() }
+    }
+
+    fn no_handshake(&self, why: String) -> Error {
+        Error::Handshake { address: self.options.address.to_string(), why }
     }
 }
 

@@ -15,9 +15,11 @@
 //! There are no threads and no clock here: the caller says what time it is and when a flush is
 //! done. `R` is how the caller finds back to whoever asked.
 
+pub(crate) mod backup;
 mod entry;
+pub(crate) mod history;
 mod pieces;
-mod replay;
+pub(crate) mod replay;
 mod upkeep;
 
 use std::collections::{HashMap, VecDeque};
@@ -41,7 +43,9 @@ use super::content::{Content, Unread};
 use crate::error::Error;
 use crate::journal::{Flush, FrameNumber, Journal, JournalFault, Replay};
 use crate::stats::Tally;
+use backup::Backup;
 use entry::check_contents;
+use history::History;
 use replay::Replayer;
 use upkeep::Upkeep;
 
@@ -92,6 +96,10 @@ pub struct Shard<R> {
     /// The frame in which the incarnation began.
     opened_in: u64,
     upkeep: Upkeep,
+    /// Who led when.
+    history: History,
+    /// The backup under way.
+    backup: Option<Backup>,
     /// The longest payload the journal takes; what is asked must fit into one.
     frame_bytes_max: usize,
     broken: Option<JournalFault>,
@@ -110,7 +118,8 @@ impl<R> std::fmt::Debug for Shard<R> {
 impl<R> Shard<R> {
     /// A shard that keeps nothing.
     pub fn in_memory(now: Now, options: &ShardOptions) -> Self {
-        Self::start(now, Ledger::new(options.memory_bytes_max), None, Bodies::new(None), 0)
+        let ledger = Ledger::new(options.memory_bytes_max);
+        Self::start(now, ledger, History::default(), None, Bodies::new(None), 0)
     }
 
     /// A shard kept in the journal that `open` opens and replays.
@@ -119,16 +128,18 @@ impl<R> Shard<R> {
         options: &ShardOptions,
         open: impl FnOnce(&mut dyn Replay) -> Result<Box<dyn Journal>, JournalFault>,
     ) -> Result<Self, JournalFault> {
-        let mut replayer = Replayer { ledger: Ledger::new(options.memory_bytes_max), now };
+        let mut replayer = Replayer::new(Ledger::new(options.memory_bytes_max), now);
         let journal = open(&mut replayer)?;
         let flushed = journal.flusher().flushed().0;
         let bodies = Bodies::new(Some(options.body_cache_bytes_max));
-        Ok(Self::start(now, replayer.ledger, Some(journal), bodies, flushed))
+        let Replayer { ledger, history, .. } = replayer;
+        Ok(Self::start(now, ledger, history, Some(journal), bodies, flushed))
     }
 
     fn start(
         now: Now,
         mut ledger: Ledger,
+        history: History,
         journal: Option<Box<dyn Journal>>,
         bodies: Bodies,
         flushed: u64,
@@ -152,6 +163,8 @@ impl<R> Shard<R> {
             flushed,
             opened_in: 0,
             upkeep: Upkeep::default(),
+            history,
+            backup: None,
             frame_bytes_max,
             broken: None,
             stalled: false,
@@ -169,10 +182,26 @@ impl<R> Shard<R> {
     }
 
     /// The first half of [`Shard::apply`], for those whose asker holds the call: the rules decide,
-    /// and their changes go into the frame. The second half must follow.
-    pub(crate) fn decide(&mut self, now: Now, ticket: Ticket, call: &Call) -> Result<(), Error> {
+    /// and their changes go into the frame. The second half must follow, with what the shard
+    /// answers by itself, because it is the journal's and not the rules' affair.
+    pub(crate) fn decide(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        call: &Call,
+    ) -> Result<Option<Unread>, Error> {
         if let Some(fault) = &self.broken {
             return Err(fault.clone().into());
+        }
+        match &call.request.command {
+            Command::Backup { id, step } if self.journal.is_some() => {
+                return self.backup(now, *id, *step).map(Some);
+            }
+            Command::LeaseHistory { lease, max } => {
+                let outcome = Outcome::Terms(self.history.of(lease, *max as usize));
+                return Ok(Some(Unread { outcome, contents: Few::default() }));
+            }
+            _ => {}
         }
         let merged = self.merge_overlays(call);
         let call = merged.as_ref().unwrap_or(call);
@@ -180,7 +209,7 @@ impl<R> Shard<R> {
         self.make_room(call)?;
         self.ledger.apply(now, ticket, &call.request, &mut self.fx);
         self.write_changes(now, &call.contents);
-        Ok(())
+        Ok(None)
     }
 
     /// The second half: whoever has an answer now stands in its line.
@@ -188,12 +217,13 @@ impl<R> Shard<R> {
         &mut self,
         now: Now,
         ticket: Ticket,
-        decided: Result<(), Error>,
+        decided: Result<Option<Unread>, Error>,
         asker: R,
     ) {
-        if let Err(error) = decided {
-            self.free.push((asker, Err(error)));
-            return;
+        match decided {
+            Err(error) => return self.free.push((asker, Err(error))),
+            Ok(Some(own)) => return self.line_up_result(asker, Ok(own), Barrier::Durable),
+            Ok(None) => {}
         }
         if let Some(asker) = self.line_up_answers(Some((ticket, asker))) {
             self.asked.insert(ticket, asker);
@@ -264,6 +294,7 @@ impl<R> Shard<R> {
     fn write_changes(&mut self, now: Now, contents: &[Bytes]) {
         let mut changes = std::mem::take(&mut self.fx.changes);
         for change in &changes {
+            self.history.note(change, &self.ledger);
             if let Change::Content { id, index, .. } = *change {
                 let body = &contents[index as usize];
                 self.put_content(now, change, body);
@@ -322,11 +353,15 @@ impl<R> Shard<R> {
             }
             Err(refusal) => Err(Error::Refused(refusal)),
         };
+        self.line_up_result(asker, result, answer.barrier);
+    }
+
+    fn line_up_result(&mut self, asker: R, result: Result<Unread, Error>, barrier: Barrier) {
         let answered = (asker, result);
         let filling = !self.payload.is_empty();
         // Tokens are unique by their incarnation: none is told while a power cut could still undo
         // that it began, for then the next life would begin it again.
-        let durable = answer.barrier == Barrier::Durable || self.flushed < self.opened_in;
+        let durable = barrier == Barrier::Durable || self.flushed < self.opened_in;
         match durable {
             false if filling => self.at_append.push(answered),
             true if filling => self.at_flush.push_back((self.frame, answered)),
@@ -389,6 +424,9 @@ impl<R> Shard<R> {
             return self.fail(fault);
         }
         self.stalled = false;
+        if let Some(backup) = &mut self.backup {
+            backup.note_sealed();
+        }
         self.payload.clear();
         self.note_emptied();
         self.next_frame(prepared.number.0 + 1);

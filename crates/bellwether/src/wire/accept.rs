@@ -5,6 +5,7 @@
 
 mod connection;
 mod gate;
+mod looks;
 mod owners;
 
 use std::collections::HashMap;
@@ -33,21 +34,75 @@ pub struct Limits {
     pub bytes_max: u32,
     /// Whoever is silent for so long is taken for dead.
     pub silence_ms_max: u32,
+    /// Whoever connects says hello within this.
+    pub hello_ms_max: u32,
+    /// The longest hello: nobody knows yet who speaks.
+    pub hello_bytes_max: u32,
+    /// How fast a frame must come that has begun, and answers be taken.
+    pub pace: Pace,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { asks_max: 16_384, bytes_max: 128 << 20, silence_ms_max: 30_000 }
+        Self {
+            asks_max: 16_384,
+            bytes_max: 128 << 20,
+            silence_ms_max: 30_000,
+            hello_ms_max: 5_000,
+            hello_bytes_max: 4096,
+            pace: Pace::default(),
+        }
     }
+}
+
+/// How fast bytes must move while they are waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// So many a second; zero if there is no such limit.
+    pub bytes_per_s_min: u32,
+    /// On average over this time.
+    pub over_ms: u32,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { bytes_per_s_min: 1024, over_ms: 10_000 }
+    }
+}
+
+impl Pace {
+    /// How many bytes must move in [`Pace::over_ms`]; zero only if there is no such limit.
+    pub fn bytes_min(self) -> u64 {
+        (u64::from(self.bytes_per_s_min) * u64::from(self.over_ms)).div_ceil(1000)
+    }
+}
+
+/// What was waited for in vain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Late {
+    /// The first words.
+    #[error("no hello came in time")]
+    Hello,
+    /// The rest of a frame.
+    #[error("a frame came too slowly")]
+    Frame,
+    /// That answers are read.
+    #[error("answers were read too slowly")]
+    Reader,
+    /// Any sign of life.
+    #[error("nothing was said for too long")]
+    Silent,
 }
 
 /// How a connection ended.
 #[derive(Debug)]
 pub enum Ended {
-    /// The other side closed it, or was silent too long.
+    /// The other side closed it.
     Left,
     /// It was sent away, for this reason; or the server stopped.
     SentAway(Goodbye),
+    /// The other side was not waited for any longer.
+    Late(Late),
     /// The stream broke.
     Broken(std::io::Error),
 }
@@ -100,7 +155,7 @@ impl Acceptor {
     }
 
     fn welcome(&self) -> Welcome {
-        let Limits { asks_max, bytes_max, silence_ms_max } = self.limits;
+        let Limits { asks_max, bytes_max, silence_ms_max, .. } = self.limits;
         let name = self.name.to_string();
         Welcome { version: VERSION, name, asks_max, bytes_max, silence_ms_max }
     }

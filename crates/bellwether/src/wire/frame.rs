@@ -84,8 +84,9 @@ pub fn take_frame(read: &mut BytesMut) -> Result<Option<Frame>, WireError> {
     take_frame_within(read, FRAME_BYTES_MAX)
 }
 
-/// The same where frames may not be so long.
-pub(crate) fn take_frame_within(read: &mut BytesMut, max: u32) -> Result<Option<Frame>, WireError> {
+/// The same, where a frame may have so many bytes; never more than [`FRAME_BYTES_MAX`].
+pub fn take_frame_within(read: &mut BytesMut, max: u32) -> Result<Option<Frame>, WireError> {
+    let max = max.min(FRAME_BYTES_MAX);
     let Some((length, rest)) = read.split_first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
     let len = u32::from_le_bytes(*length);
     if len > max {

@@ -42,6 +42,9 @@ use bellwether_core::codec::BadBytes;
 /// The first bytes of either direction: a wrong port is noticed before anything is read from it.
 pub const MAGIC: &[u8; 8] = b"bellwire";
 
+/// The name of the protocol in the handshake of TLS: a door that speaks another one says so there.
+pub const ALPN: &[u8] = MAGIC;
+
 /// The version spoken by this program, and the oldest one it still speaks.
 pub const VERSION: u16 = 1;
 /// See [`VERSION`].

@@ -75,4 +75,10 @@ impl Parts {
         whole.extend_from_slice(&body);
         Ok(Some((ask, whole.freeze())))
     }
+
+    /// Nothing is kept for asks to come.
+    #[cfg(feature = "listen")]
+    pub(crate) fn give_back_room(&mut self) {
+        self.unfinished.shrink_to_fit();
+    }
 }

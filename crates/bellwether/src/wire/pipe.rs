@@ -24,8 +24,6 @@ pub(crate) struct Pipe<S> {
     stream: S,
     read: BytesMut,
     is_magic_read: bool,
-    /// The longest frame that is read.
-    pub(crate) frame_bytes_max: u32,
     write: Vec<u8>,
     written: usize,
 }
@@ -34,14 +32,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pipe<S> {
     /// Begins with the magic.
     pub(crate) fn new(stream: S) -> Self {
         let write = MAGIC.to_vec();
-        Self {
-            stream,
-            read: BytesMut::new(),
-            is_magic_read: false,
-            frame_bytes_max: FRAME_BYTES_MAX,
-            write,
-            written: 0,
-        }
+        Self { stream, read: BytesMut::new(), is_magic_read: false, write, written: 0 }
     }
 
     /// Reads what is there. How much; zero at the end of the stream.
@@ -58,13 +49,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pipe<S> {
 
     /// The next frame of what was read, if it is all there.
     pub(crate) fn next_frame(&mut self) -> Result<Option<Frame>, WireError> {
+        self.next_frame_within(FRAME_BYTES_MAX)
+    }
+
+    /// The same, where a frame may have so many bytes.
+    pub(crate) fn next_frame_within(&mut self, max: u32) -> Result<Option<Frame>, WireError> {
         if !self.is_magic_read {
             if !take_magic(&mut self.read)? {
                 return Ok(None);
             }
             self.is_magic_read = true;
         }
-        take_frame_within(&mut self.read, self.frame_bytes_max)
+        take_frame_within(&mut self.read, max)
+    }
+
+    /// Whether the front of a frame was read whose end was not. Only after all frames were taken.
+    #[cfg(feature = "listen")]
+    pub(crate) fn is_within_frame(&self) -> bool {
+        !self.read.is_empty()
     }
 
     /// Where what is to be written is put.

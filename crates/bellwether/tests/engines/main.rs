@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
 
+#[path = "../support/certificates.rs"]
+mod certificates;
 mod file;
 mod memory;
 mod proxy;

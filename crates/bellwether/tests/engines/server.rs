@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use bellwether::Bellwether;
 use bellwether::wire::accept::{Acceptor, Limits};
 use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -18,7 +19,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) async fn start(store: Bellwether) -> Self {
+    pub(crate) async fn start(store: Bellwether, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
         let acceptor = Acceptor::new(&store, Limits::default()).unwrap();
@@ -28,8 +29,20 @@ impl Server {
             while let Some(Ok((stream, _))) = stopping.run_until_cancelled(listener.accept()).await
             {
                 stream.set_nodelay(true).unwrap();
-                let (acceptor, stop) = (acceptor.clone(), stopping.clone());
-                tracker.spawn(async move { acceptor.serve(stream, stop).await });
+                let (acceptor, stop, tls) = (acceptor.clone(), stopping.clone(), tls.clone());
+                tracker.spawn(async move {
+                    match tls {
+                        None => drop(acceptor.serve(stream, stop).await),
+                        // Who does not get through the handshake was cut off by the network.
+                        Some(tls) => {
+                            if let Some(Ok(stream)) =
+                                stop.run_until_cancelled(tls.accept(stream)).await
+                            {
+                                drop(acceptor.serve(stream, stop.clone()).await);
+                            }
+                        }
+                    }
+                });
             }
         });
         Self { store, stop, connections, at }

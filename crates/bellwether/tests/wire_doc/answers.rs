@@ -1,5 +1,6 @@
 //! One of everything that can be answered, each number in it another one.
 
+use bellwether::core::backup::BackupStep;
 use bellwether::core::command::LeaseKind;
 use bellwether::core::content::{ContentId, Place};
 use bellwether::core::error::{LeaseRefusal, Operation, Refusal};
@@ -8,8 +9,8 @@ use bellwether::core::name::{
     DeliveryNumber, Incarnation, LeaseId, MemberId, MemberSlot, Part, QueueId, SequenceNumber, Term,
 };
 use bellwether::core::outcome::{
-    Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, MemberInfo, Outcome,
-    QueueInfo, Sequences, SessionHold, SessionInfo, Totals,
+    Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, LeftAs, MemberInfo, Outcome,
+    QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo, Totals,
 };
 use bellwether::core::right::Right;
 use bellwether::core::time::{BootTime, WallTime};
@@ -215,7 +216,20 @@ pub(crate) fn outcomes() -> Vec<(&'static str, Outcome)> {
         Leases => Outcome::Leases(leases),
         SessionInfo => Outcome::SessionInfo(Some(session_info().into())),
         Explained => Outcome::Explained(Explanation { part: Part::Dead, causes }),
+        Terms => Outcome::Terms(vec![term_info(LeftAs::Held), term_info(LeftAs::Released)]),
+        Backup => Outcome::Backup(BackupStep::State { frame: 632, bytes: 633 }),
     })
+}
+
+pub(crate) fn term_info(left_as: LeftAs) -> TermInfo {
+    TermInfo {
+        term: Term(637),
+        kind: LeaseKind::Standing,
+        granted_at: WallTime(638),
+        holder: Some(MemberId(639)),
+        metadata: "me".into(),
+        left_as,
+    }
 }
 
 /// Messages that say one thing each, so that every flag stands alone once.
@@ -251,6 +265,9 @@ pub(crate) fn more_outcomes() -> Vec<Outcome> {
             SessionInfo { hold: None, waits_for: None, ..session_info() }.into(),
         )),
         Outcome::Explained(Explanation { part: Part::Main, causes: Vec::new() }),
+        Outcome::Terms(vec![TermInfo { holder: None, ..term_info(LeftAs::Broken) }]),
+        Outcome::Backup(BackupStep::Frames { numbers: vec![634, 635] }),
+        Outcome::Backup(BackupStep::End { frame: 636 }),
     ]);
     outcomes
 }

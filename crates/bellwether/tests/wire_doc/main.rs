@@ -14,6 +14,7 @@ mod walk;
 
 use std::collections::BTreeMap;
 
+use bellwether::core::backup::BackupStep;
 use bellwether::core::codec::{
     Reader, encode_command, encode_outcome, encode_refusal, encode_request, put_number,
 };
@@ -21,7 +22,7 @@ use bellwether::core::command::{Command, Request, Resting};
 use bellwether::core::error::Refusal;
 use bellwether::core::message::State;
 use bellwether::core::name::{LeaseName, MemberSlot, Part, RequestNumber, Term};
-use bellwether::core::outcome::{Explanation, Outcome};
+use bellwether::core::outcome::{Explanation, LeftAs, Outcome};
 use bellwether::core::time::BootTime;
 use bellwether::engine::Reply;
 use bellwether::message::{self, BodyKind, Message, Overlay, Value};
@@ -188,6 +189,8 @@ fn every_line_of_every_choice_is_written_by_some_sample() {
         "Sequences",
         "Resting",
         "Cause",
+        "BackupStep",
+        "LeftAs",
     ];
     for (name, table) in page.tables().filter(|(_, table)| table.columns[0] == "tag") {
         let is_known = [&short[..], &sampled, &by_samples].iter().any(|list| list.contains(name));
@@ -206,6 +209,21 @@ fn every_line_of_every_choice_is_written_by_some_sample() {
         (name, other.map_or(1, |(tag, _)| *tag))
     });
     assert_tags(&page, "Reason", reasons);
+    let steps = every!(BackupStep {
+        State => BackupStep::State { frame: 1, bytes: 1 },
+        Frames => BackupStep::Frames { numbers: vec![] },
+        End => BackupStep::End { frame: 1 },
+    });
+    let steps = steps.into_iter().map(|(name, s)| (name, outcome_bytes(&Outcome::Backup(s))[1]));
+    assert_tags(&page, "BackupStep", steps);
+    let left = every!(LeftAs {
+        Held => LeftAs::Held, Released => LeftAs::Released, Broken => LeftAs::Broken,
+    });
+    let left = left.into_iter().map(|(name, left_as)| {
+        let term = outcome_bytes(&Outcome::Terms(vec![answers::term_info(left_as)]));
+        (name, *term.last().unwrap())
+    });
+    assert_tags(&page, "LeftAs", left);
     let import = |state| bytes(&samples::import([state]), encode_command);
     let ready = import(Resting::Ready);
     let restings = samples::restings().into_iter().map(|(name, state)| {

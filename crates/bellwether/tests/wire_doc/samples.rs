@@ -232,6 +232,8 @@ pub(crate) fn commands() -> Vec<(&'static str, Command)> {
         Explain => Command::Explain { queue, sequence: SequenceNumber(327) },
         Import => import(restings().into_iter().map(|(_, state)| state)),
         Remove => Command::Remove { from, sequences },
+        Backup => Command::Backup { id: 332, step: 333 },
+        LeaseHistory => Command::LeaseHistory { lease: self::lease("chores"), max },
     })
 }
 

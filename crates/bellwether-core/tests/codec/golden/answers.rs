@@ -6,6 +6,7 @@ use super::{
 };
 use crate::bytes_of;
 use crate::random::Random;
+use bellwether_core::backup::BackupStep;
 use bellwether_core::command::LeaseKind;
 use bellwether_core::content::{ContentId, Place};
 use bellwether_core::error::{LeaseRefusal, Operation, Refusal};
@@ -15,8 +16,8 @@ use bellwether_core::name::{
     Term,
 };
 use bellwether_core::outcome::{
-    Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, MemberInfo, Outcome,
-    QueueInfo, Sequences, SessionHold, SessionInfo,
+    Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, LeftAs, MemberInfo, Outcome,
+    QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo,
 };
 use bellwether_core::right::Right;
 use bellwether_core::settings::QueueSettings;
@@ -89,6 +90,20 @@ fn views() -> Vec<MessageView> {
     vec![locked, plain]
 }
 
+fn terms() -> Vec<TermInfo> {
+    let held = TermInfo {
+        term: Term(12),
+        kind: LeaseKind::Bound,
+        granted_at: NINE,
+        holder: Some(MemberId(ID)),
+        metadata: "host a".into(),
+        left_as: LeftAs::Held,
+    };
+    let released = TermInfo { holder: None, left_as: LeftAs::Released, ..held.clone() };
+    let broken = TermInfo { left_as: LeftAs::Broken, ..released.clone() };
+    vec![held, released, broken]
+}
+
 fn outcomes() -> Vec<(Outcome, &'static str)> {
     let token =
         SessionToken { session: session(), number: DeliveryNumber(5), incarnation: Incarnation(3) };
@@ -104,6 +119,13 @@ fn outcomes() -> Vec<(Outcome, &'static str)> {
     .map(lease_info);
     vec![
         (Outcome::Done, "0101"),
+        (
+            Outcome::Terms(terms()),
+            "0118030c018095a4c6b73301ffeeddccbbaa9988776655443322110006686f73742061010c018095a4c6b7330006686f73742061020c018095a4c6b7330006686f7374206103",
+        ),
+        (Outcome::Backup(BackupStep::State { frame: 7, bytes: 300 }), "01170107ac02"),
+        (Outcome::Backup(BackupStep::Frames { numbers: vec![7, 300] }), "0117020207ac02"),
+        (Outcome::Backup(BackupStep::End { frame: 300 }), "011703ac02"),
         (Outcome::QueueCreated { existed: true }, "010201"),
         (
             Outcome::Queue(Box::new(queue_info())),

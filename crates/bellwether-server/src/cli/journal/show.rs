@@ -127,6 +127,7 @@ fn put_change(out: &mut String, change: &Change) -> fmt::Result {
             write!(out, "lease {name:?}")?;
             put_lease(out, lease)
         }
+        Change::TermsFrom { term } => write!(out, "terms-from {term}"),
     }
 }
 

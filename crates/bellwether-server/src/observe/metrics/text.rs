@@ -3,7 +3,7 @@
 use std::fmt;
 
 use bellwether::Health;
-use bellwether::stats::Histogram;
+use bellwether::stats::{Activity, Histogram};
 use bellwether_core::message::Reason;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
@@ -86,6 +86,17 @@ impl Families<'_> {
         ConstCounter::new(value).encode(encoder)
     }
 
+    fn by_reason(
+        &mut self,
+        names: (&str, &str),
+        counts: impl IntoIterator<Item = (&'static str, u64)>,
+    ) -> fmt::Result {
+        let mut counts = counts.into_iter();
+        self.family(names, None, MetricType::Counter, |lines| {
+            counts.try_for_each(|(reason, count)| lines.counter(&[("reason", reason)], count))
+        })
+    }
+
     fn histogram(
         &mut self,
         names: (&str, &str),
@@ -124,6 +135,16 @@ impl Lines<'_> {
     fn counter(&mut self, labels: &Labels<'_>, value: u64) -> fmt::Result {
         self.line(labels, &ConstCounter::new(value))
     }
+
+    fn deliveries(&mut self, labels: &Labels<'_>, activity: &Activity) -> fmt::Result {
+        let bound = |max: Option<u32>| max.map_or(f64::INFINITY, f64::from);
+        let buckets: Vec<_> = activity.completed().map(|(max, n)| (bound(max), n)).collect();
+        let count = buckets.iter().map(|(_, count)| count).sum();
+        let sum = as_f64(activity.completed_deliveries());
+        let labels = labels.to_vec();
+        let mut encoder = self.0.encode_family(&labels)?;
+        encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
+    }
 }
 
 fn gauge(value: u64) -> ConstGauge<i64> {
@@ -158,10 +179,18 @@ impl Snapshot {
         })?;
         self.connections(out)?;
         let help = "HTTP requests refused because of their Host or Origin";
-        out.family(("http_requests_refused", help), None, MetricType::Counter, |lines| {
-            let refusals = self.site.connections.refusals.read();
-            refusals.into_iter().try_for_each(|(why, n)| lines.counter(&[("reason", why)], n))
-        })?;
+        let refused = self.site.connections.refusals.read();
+        out.by_reason(("http_requests_refused", help), refused)?;
+        let connections = &self.site.connections;
+        let help = "Bodies of HTTP requests that were too long, late or slow";
+        out.by_reason(("http_bodies_refused", help), connections.bodies_refused.read())?;
+        let help = "HTTP connections that were not waited for any longer";
+        out.by_reason(("http_connections_dropped", help), connections.http_dropped.read())?;
+        let help = "Connections of the wire that were ended because they broke a limit";
+        out.by_reason(("wire_connections_dropped", help), connections.wire_dropped.read())?;
+        let help = "Memory that messages, ids and sessions may take";
+        let bytes_max = crate::serve::memory::of_store(&self.site.config);
+        out.gauge(("memory_bytes_max", help), bytes_max)?;
         out.gauge(("members", "Members that are here"), self.stats.members)?;
         let names = ("commit_duration", "How long flushes took");
         out.histogram(names, Some(&Unit::Seconds), &self.stats.flush_us, 1e6)?;
@@ -229,6 +258,12 @@ impl Snapshot {
                     .try_for_each(|(queue, row)| lines.counter(&[("queue", queue)], read(row)))
             })?;
         }
+        let help = "Deliveries that completed messages took";
+        out.family(("message_deliveries", help), None, MetricType::Histogram, |lines| {
+            self.queues
+                .iter()
+                .try_for_each(|(queue, row)| lines.deliveries(&[("queue", queue)], &row.activity))
+        })?;
         let help = "Messages that became dead letters, by reason";
         out.family(("messages_dead_lettered", help), None, MetricType::Counter, |lines| {
             self.queues.iter().try_for_each(|(queue, row)| {

@@ -224,6 +224,10 @@ impl Desk {
         entry.withdrawn.is_none().then(|| (Asker::new(entry.ask), Err(answer)))
     }
 
+    pub(super) fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
     /// Puts what is to be sent into frames, while there is room; `waker` is woken when there is
     /// more.
     pub(super) fn put(

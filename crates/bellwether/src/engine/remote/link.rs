@@ -1,5 +1,6 @@
 //! The connection to a server, and the next one when it breaks.
 
+use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -15,6 +16,8 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 use super::Core;
 use super::address::Stream;
 use super::desk::Told;
+#[cfg(feature = "tls")]
+use super::tls::why;
 use crate::clock::Clock;
 use crate::engine::content::Unread;
 use crate::engine::{Call, Reply};
@@ -38,11 +41,17 @@ const JOIN: u64 = 0;
 /// An answer that is not whole yet takes at most this.
 const PARTS_BYTES_MAX: usize = 1 << 30;
 
+/// What is wrong with the stream that another one would not mend.
+#[cfg(not(feature = "tls"))]
+fn why(_: &io::Error) -> Option<String> {
+    None
+}
+
 /// Why a connection is of no use.
 #[derive(Debug)]
 enum Broken {
-    /// There is nobody.
-    Absent(String),
+    /// There is nobody, or nobody to speak with: whoever opens a store need not wait for another.
+    Absent(Error),
     /// Another one may be.
     For(String),
     /// We are not let in.
@@ -65,11 +74,31 @@ impl Broken {
     }
 
     /// What everybody hears if it is of no use to try again, else why this one did not do.
-    fn last_words(self, core: &Core) -> Result<Error, String> {
+    fn last_words(self, core: &Core) -> Result<Error, Error> {
         match self {
             Self::Good(error) => Ok(error),
             Self::Denied(why) if !core.options.credential.may_change() => Ok(core.denied(why)),
-            Self::Absent(why) | Self::For(why) | Self::Denied(why) => Err(why),
+            Self::Absent(error) => Err(error),
+            Self::For(why) | Self::Denied(why) => Err(core.unreachable(why)),
+        }
+    }
+
+    /// While hands are shaken and first words said.
+    fn early(core: &Core, e: &io::Error) -> Self {
+        match why(e) {
+            Some(why) => Self::Absent(core.no_handshake(why)),
+            None if e.kind() == io::ErrorKind::UnexpectedEof => {
+                Self::by("it closed the connection")
+            }
+            None => Self::by(e),
+        }
+    }
+
+    /// Sent away before the welcome: who was not understood will not be the next time either.
+    fn sent_away(core: &Core, goodbye: Goodbye) -> Self {
+        match goodbye.why {
+            Why::Protocol => Self::Absent(core.no_handshake(goodbye.text)),
+            _ => Self::of(goodbye),
         }
     }
 }
@@ -91,9 +120,9 @@ impl Connected {
             match connect(core).await {
                 Ok(connected) => return Ok(connected),
                 Err(Broken::For(_)) if since.elapsed() < core.options.patience => {}
-                Err(Broken::Absent(why) | Broken::For(why)) => return Err(core.unreachable(why)),
+                Err(Broken::For(why)) => return Err(core.unreachable(why)),
                 Err(Broken::Denied(why)) => return Err(core.denied(why)),
-                Err(Broken::Good(error)) => return Err(error),
+                Err(Broken::Absent(error) | Broken::Good(error)) => return Err(error),
             }
             pause = longer(pause);
             tokio::time::sleep(pause).await;
@@ -111,7 +140,9 @@ fn longer(pause: Duration) -> Duration {
 async fn connect(core: &Core) -> Result<Connected, Broken> {
     tokio::time::timeout(CONNECTING, async {
         let stream = core.options.address.connect().await;
-        let stream = stream.map_err(|e| Broken::Absent(e.to_string()))?;
+        let stream = stream.map_err(|e| Broken::Absent(core.unreachable(e)))?;
+        #[cfg(feature = "tls")]
+        let stream = core.options.secure(stream).await.map_err(|e| Broken::early(core, &e))?;
         let mut pipe = Pipe::new(stream);
         let hello = Hello {
             versions: (VERSION_MIN, VERSION),
@@ -119,7 +150,7 @@ async fn connect(core: &Core) -> Result<Connected, Broken> {
             credential: core.options.credential.read().map_err(Broken::Denied)?,
         };
         pipe.put(Kind::Hello, |out| hello.put(out));
-        let frame = next(&mut pipe).await?;
+        let frame = next(core, &mut pipe).await?;
         if frame.kind != Kind::Welcome {
             return Err(Broken::by("it did not welcome us"));
         }
@@ -144,7 +175,7 @@ async fn join(
     for _ in 0..2 {
         put_join(core, pipe.out());
         let answer = loop {
-            let frame = next(pipe).await?;
+            let frame = next(core, pipe).await?;
             if let Some((JOIN, whole)) = parts.take(frame).map_err(Broken::by)? {
                 break get_answer(&whole, core.options.clock.boot()).map_err(Broken::by)?;
             }
@@ -177,16 +208,17 @@ fn put_join(core: &Core, out: &mut Vec<u8>) {
 }
 
 /// Writes what is to be written and waits for the next frame.
-async fn next(pipe: &mut Pipe<Stream>) -> Result<Frame, Broken> {
+async fn next(core: &Core, pipe: &mut Pipe<Stream>) -> Result<Frame, Broken> {
     std::future::poll_fn(|cx| {
         loop {
             if let Poll::Ready(Err(e)) = pipe.poll_write(cx) {
-                return Poll::Ready(Err(Broken::by(e)));
+                return Poll::Ready(Err(Broken::early(core, &e)));
             }
             match pipe.next_frame() {
                 Ok(Some(frame)) if frame.kind == Kind::Goodbye => {
-                    let read = Goodbye::get(&frame.body).map_err(Broken::by);
-                    return Poll::Ready(Err(read.map_or_else(|broken| broken, Broken::of)));
+                    let sent_away = |goodbye| Broken::sent_away(core, goodbye);
+                    let broken = Goodbye::get(&frame.body).map_or_else(Broken::by, sent_away);
+                    return Poll::Ready(Err(broken));
                 }
                 Ok(Some(frame)) => return Poll::Ready(Ok(frame)),
                 Ok(None) => {}
@@ -195,7 +227,7 @@ async fn next(pipe: &mut Pipe<Stream>) -> Result<Frame, Broken> {
             match std::task::ready!(pipe.poll_read(cx)) {
                 Ok(0) => return Poll::Ready(Err(Broken::by("it closed the connection"))),
                 Ok(_) => {}
-                Err(e) => return Poll::Ready(Err(Broken::by(e))),
+                Err(e) => return Poll::Ready(Err(Broken::early(core, &e))),
             }
         }
     })
@@ -238,16 +270,15 @@ async fn reconnect(core: &Core) -> Option<Connected> {
             Ok(connected) => return Some(connected),
             Err(broken) => broken,
         };
-        let told = match broken.last_words(core) {
+        let error = match broken.last_words(core) {
             Ok(error) => {
                 let told = core.desk().close(&error);
                 core.tell(told);
                 return None;
             }
-            Err(why) => {
-                core.desk().waited(since.elapsed(), core.options.patience, &core.unreachable(why))
-            }
+            Err(error) => error,
         };
+        let told = core.desk().waited(since.elapsed(), core.options.patience, &error);
         core.tell(told);
         pause = longer(pause);
     }
@@ -263,6 +294,7 @@ struct Link<'a> {
     /// Beats since something was heard.
     silent: u32,
     told: Told,
+    is_gathering: bool,
     is_ending: bool,
 }
 
@@ -271,7 +303,16 @@ impl<'a> Link<'a> {
         let Connected { pipe, parts, every } = connected;
         let mut beat = tokio::time::interval_at(Instant::now() + every, every);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { core, pipe, parts, beat, silent: 0, told: Told::new(), is_ending: false }
+        Self {
+            core,
+            pipe,
+            parts,
+            beat,
+            silent: 0,
+            told: Told::new(),
+            is_gathering: false,
+            is_ending: false,
+        }
     }
 
     /// Until it breaks, or nothing is to be asked any more: then `None`.
@@ -320,6 +361,9 @@ impl<'a> Link<'a> {
                 put_join(self.core, self.pipe.out());
                 continue;
             }
+            if self.gathers(cx) {
+                return Poll::Pending;
+            }
             let now = self.core.options.clock.boot();
             self.core.desk().put(now, self.pipe.out(), BACKLOG_BYTES_MAX, cx.waker());
             if let Poll::Ready(Err(e)) = self.pipe.poll_write(cx) {
@@ -329,6 +373,17 @@ impl<'a> Link<'a> {
                 return Poll::Pending;
             }
         }
+    }
+
+    /// Whoever asks first wakes the link, and is often one of many who were just answered: these
+    /// are let in before anything is sent, so that all of it is one packet.
+    fn gathers(&mut self, cx: &mut Context<'_>) -> bool {
+        self.is_gathering = !self.is_gathering && self.core.desk().has_unsent();
+        if self.is_gathering {
+            // Behind all tasks that are ready now.
+            cx.waker().wake_by_ref();
+        }
+        self.is_gathering
     }
 
     fn take_frames(&mut self) -> Result<(), Broken> {

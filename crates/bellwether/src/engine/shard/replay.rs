@@ -6,13 +6,15 @@ use bellwether_core::content::Place;
 use bellwether_core::ledger::Ledger;
 use bellwether_core::time::Now;
 
+use super::history::History;
 use crate::engine::content::CHECKSUM_BYTES;
 use crate::journal::{Prepared, Replay};
 
 /// Replays a journal into a ledger.
-pub(super) struct Replayer {
-    pub(super) ledger: Ledger,
-    pub(super) now: Now,
+pub(crate) struct Replayer {
+    pub(crate) ledger: Ledger,
+    pub(super) history: History,
+    now: Now,
 }
 
 impl Replay for Replayer {
@@ -29,6 +31,10 @@ impl Replay for Replayer {
 }
 
 impl Replayer {
+    pub(crate) fn new(ledger: Ledger, now: Now) -> Self {
+        Self { ledger, history: History::default(), now }
+    }
+
     fn each(&mut self, payload: &[u8], place: impl Fn(u32) -> Option<Place>) -> Result<(), String> {
         let mut reader = Reader::new(payload);
         while !reader.is_empty() {
@@ -41,6 +47,7 @@ impl Replayer {
                 reader.take(len as usize).map_err(|e| e.to_string())?;
             }
             self.ledger.replay(self.now, &change, at);
+            self.history.note(&change, &self.ledger);
         }
         Ok(())
     }

@@ -94,6 +94,7 @@ impl<R> Shard<R> {
             return false;
         }
         self.upkeep.looked_at = self.frame;
+        self.backup.take_if(|backup| backup.is_given_up(now));
         if self.stalled {
             self.seal();
             return false;
@@ -212,7 +213,11 @@ impl<R> Shard<R> {
             self.upkeep.reclaimed_at = self.frame;
             self.bodies.let_go();
             let (ledger, emptied) = (&self.ledger, &self.upkeep.emptied);
-            let kept = |unit| u64::from(emptied.contains_key(&unit));
+            let backup = self.backup.as_ref();
+            let kept = |unit| {
+                let is_pinned = backup.is_some_and(|backup| backup.pins(unit));
+                u64::from(is_pinned || emptied.contains_key(&unit))
+            };
             journal.reclaim(&|unit| ledger.live_bytes(unit).max(kept(unit)));
         }
     }

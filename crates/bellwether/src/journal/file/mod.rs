@@ -30,6 +30,9 @@ mod check;
 mod disk;
 mod flusher;
 mod frame;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod fuzz;
 mod job;
 mod names;
 mod open;

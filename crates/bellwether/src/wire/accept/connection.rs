@@ -15,7 +15,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use bellwether_core::codec::Reader;
 use bellwether_core::command::Command;
@@ -23,10 +22,10 @@ use bellwether_core::error::Refusal;
 use bellwether_core::name::{MemberSlot, Ticket};
 use bellwether_core::outcome::Outcome;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::{Acceptor, Ended, Gate, Limits, Owners, Pass, goodbye};
+use super::looks::{Looks, UnderWay};
+use super::{Acceptor, Ended, Gate, Late, Limits, Owners, Pass, goodbye};
 use crate::engine::ask::Ask;
 use crate::engine::content::Unread;
 use crate::engine::local::shared::{Entered, Shared};
@@ -39,9 +38,6 @@ use crate::wire::{FRAME_BYTES_MAX, Frame, Goodbye, Hello, Kind, Why, WireError};
 
 /// Answers are put into bytes while so much is not yet written; nothing is read beyond.
 const BACKLOG_BYTES_MAX: usize = 256 * 1024;
-/// Whoever connects says hello within this, and in a frame no longer than that.
-const HELLO: Duration = Duration::from_secs(5);
-const HELLO_BYTES_MAX: u32 = 4096;
 /// To whoever was in, and is not any more.
 const ENDED: &str = "the credential was revoked, changed or has expired";
 
@@ -70,9 +66,7 @@ pub(super) struct Connection<'a, S> {
     step: Step,
     /// Others rely on it that we take a turn.
     is_promised: bool,
-    /// Something was heard since the last look at the time.
-    is_heard: bool,
-    patience: Pin<Box<Sleep>>,
+    looks: Looks,
 }
 
 /// What was allowed, for as long as it counts.
@@ -109,10 +103,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         gate: Option<(&'a dyn Gate, Arc<Owners>)>,
     ) -> Self {
         let limits = &acceptor.limits;
-        let mut pipe = Pipe::new(stream);
-        pipe.frame_bytes_max = HELLO_BYTES_MAX;
         Self {
-            pipe,
+            pipe: Pipe::new(stream),
             acceptor,
             shared: acceptor.local.shared(),
             limits,
@@ -128,8 +120,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             scratch: Vec::new(),
             step: Step::New,
             is_promised: false,
-            is_heard: false,
-            patience: Box::pin(tokio::time::sleep(HELLO)),
+            looks: Looks::new(limits),
         }
     }
 
@@ -165,8 +156,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 Poll::Pending => false,
             };
             self.answer(cx.waker());
+            let backlog = self.pipe.backlog();
             match self.pipe.poll_write(cx) {
                 Poll::Ready(Ok(())) => {
+                    self.looks.drained();
                     if let Step::Ending(why) = &self.step {
                         let why = why.clone();
                         // Whether the other side still hears of it makes no difference.
@@ -174,30 +167,57 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                     }
                 }
                 Poll::Ready(Err(e)) => return Poll::Ready(Ended::Broken(e)),
-                Poll::Pending => {}
+                Poll::Pending => self.looks.written(backlog - self.pipe.backlog()),
             }
-            if self.patience.as_mut().poll(cx).is_ready() {
+            if self.looks.poll(cx).is_ready() {
                 if let Step::Turned(last) = &self.step {
                     self.end(last.clone());
-                    self.wait_for_life();
+                    self.looks.greeted(self.limits);
                     continue;
                 }
-                if !std::mem::take(&mut self.is_heard) || self.step == Step::New {
-                    return Poll::Ready(Ended::Left);
+                if let Some(late) = self.look() {
+                    return Poll::Ready(self.leave_behind(late, cx));
                 }
-                self.wait_for_life();
                 continue;
             }
             if !is_read && (self.posted.is_empty() || self.pipe.backlog() > 0) {
-                return Poll::Pending;
+                let is_early = matches!(self.step, Step::New | Step::Turned(_));
+                if is_early || !self.looks.sleep_over(self.under_way(), self.limits) {
+                    return Poll::Pending;
+                }
             }
         }
     }
 
-    /// The next look whether the other side was silent for as long as it may be.
-    fn wait_for_life(&mut self) {
-        let wait = Duration::from_millis(self.limits.silence_ms_max.into());
-        self.patience = Box::pin(tokio::time::sleep(wait));
+    fn under_way(&self) -> UnderWay {
+        let is_listened_to = self.step == Step::Open && self.pipe.backlog() <= BACKLOG_BYTES_MAX;
+        let frame = is_listened_to && self.pipe.is_within_frame();
+        UnderWay { frame, answers: self.pipe.backlog() > 0 }
+    }
+
+    /// Whether the other side lives and keeps pace. Room that an idle connection does not need is
+    /// given back.
+    fn look(&mut self) -> Option<Late> {
+        if self.step == Step::New {
+            return Some(Late::Hello);
+        }
+        if self.asked.is_empty() && self.posted.is_empty() {
+            self.asked = HashMap::new();
+            self.posted = VecDeque::new();
+            self.scratch = Vec::new();
+            self.outbox.give_back_room();
+            self.parts.give_back_room();
+        }
+        self.looks.look(self.under_way(), self.limits)
+    }
+
+    /// The other side is not waited for any longer. It is told so if it happens to listen.
+    fn leave_behind(&mut self, late: Late, cx: &mut Context<'_>) -> Ended {
+        if matches!(late, Late::Hello | Late::Frame) {
+            self.end(goodbye(Why::Limit, late.to_string()));
+            let _ = self.pipe.poll_write(cx);
+        }
+        Ended::Late(late)
     }
 
     /// Reads, and does what is asked. False if there was nothing to do.
@@ -208,16 +228,21 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         }
         match std::task::ready!(self.pipe.poll_read(cx)) {
             Ok(0) => return Poll::Ready(Err(Ended::Left)),
-            Ok(_) => self.is_heard = true,
+            Ok(bytes) => self.looks.read(bytes),
             Err(e) => return Poll::Ready(Err(Ended::Broken(e))),
         }
         let mut is_turn_due = false;
         loop {
-            match self.pipe.next_frame() {
-                Ok(Some(frame)) => match self.take(frame) {
-                    Ok(is_due) => is_turn_due |= is_due,
-                    Err(last) => self.end(last),
-                },
+            let is_new = self.step == Step::New;
+            let bytes_max = if is_new { self.limits.hello_bytes_max } else { FRAME_BYTES_MAX };
+            match self.pipe.next_frame_within(bytes_max) {
+                Ok(Some(frame)) => {
+                    self.looks.framed();
+                    match self.take(frame) {
+                        Ok(is_due) => is_turn_due |= is_due,
+                        Err(last) => self.end(last),
+                    }
+                }
                 Ok(None) => break,
                 Err(e) => self.end(goodbye(Why::Protocol, e.to_string())),
             }
@@ -281,7 +306,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 }
                 Err(turned) => {
                     self.step = Step::Turned(goodbye(turned.why, turned.text));
-                    self.patience = Box::pin(tokio::time::sleep(turned.after));
+                    self.looks.turned(turned.after);
                     return Ok(());
                 }
             }
@@ -290,8 +315,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         welcome.version = version;
         self.pipe.put(Kind::Welcome, |out| welcome.put(out));
         self.step = Step::Open;
-        self.pipe.frame_bytes_max = FRAME_BYTES_MAX;
-        self.wait_for_life();
+        self.looks.greeted(self.limits);
         Ok(())
     }
 
