@@ -156,6 +156,32 @@ fn a_list_of_everything_needs_the_right_on_everything() {
 }
 
 #[test]
+fn a_backup_is_for_those_who_manage_everything_in_both_realms() {
+    let backup = Command::Backup { id: 7, step: 0 };
+    let on = |realm, right| (realm, "*", right);
+    let (listen, manage) = (&[Right::Listen, Right::Send][..], &[Right::Manage][..]);
+    for short in [
+        grants(&[on(Realm::Queues, manage)]),
+        grants(&[on(Realm::Elections, manage)]),
+        grants(&[on(Realm::Queues, manage), on(Realm::Elections, listen)]),
+        grants(&[on(Realm::Queues, listen), on(Realm::Elections, manage)]),
+    ] {
+        assert!(short.check_command(&backup).is_err(), "{short:?}");
+    }
+    assert_eq!(Grants::all().check_command(&backup), Ok(()));
+    assert!(needs(&backup).is_manage());
+}
+
+#[test]
+fn a_history_is_for_those_who_may_observe_its_election() {
+    let lease = LeaseName::new("nightly").unwrap();
+    let history = Command::LeaseHistory { lease, max: 1 };
+    let observer = |name| grants(&[(Realm::Elections, name, &[Right::Listen])]);
+    assert_eq!(observer("nightly").check_command(&history), Ok(()));
+    assert!(observer("hourly").check_command(&history).is_err());
+}
+
+#[test]
 fn what_is_narrowed_is_never_more_than_before() {
     let names = ["orders", "ORDERS", "orders/eu", "orders/eu/late", "orders2", "mail", "mail/a"];
     let scopes = ["*", "orders", "orders/*", "orders/eu", "orders/eu/*", "mail", "Mail/*"];

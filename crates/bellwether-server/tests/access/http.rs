@@ -18,11 +18,16 @@ fn needs(method: &str, path: &str) -> (&'static str, Value) {
         ("GET", "/v1/changes" | "/v1/backup") => ("all", Value::Null),
         ("POST", "/v1/members") => ("any", json!({ "ttl_ms": 1000 })),
         (_, "/v1/members/{member}/heartbeat" | "/v1/members/{member}") => ("any", json!({})),
-        ("PUT" | "PATCH", "/v1/queues/{queue}") => ("manage", json!({})),
         ("DELETE", "/v1/queues/{queue}") => ("manage", Value::Null),
-        ("POST", "/v1/queues/{queue}/purge" | "/v1/queues/{queue}/dead-letters/purge") => {
-            ("manage", json!({}))
-        }
+        ("PUT" | "PATCH", "/v1/queues/{queue}")
+        | (
+            "POST",
+            "/v1/queues/{queue}/purge"
+            | "/v1/queues/{queue}/dead-letters/purge"
+            | "/v1/queues/{queue}/dead-letters/redrive"
+            | "/v1/leases/{lease}/break"
+            | "/v1/elections/{election}/step-down",
+        ) => ("manage", json!({})),
         ("POST", "/v1/queues/{queue}/messages") => ("send", json!({ "body": "one" })),
         ("POST", "/v1/queues/{queue}/messages/batch") => {
             ("send", json!({ "messages": [{ "body": "one" }] }))
@@ -35,7 +40,6 @@ fn needs(method: &str, path: &str) -> (&'static str, Value) {
         ("POST", "/v1/queues/{queue}/renew" | "/v1/queues/{queue}/dead-letters/renew") => {
             ("listen", json!({ "lock_tokens": [token] }))
         }
-        ("POST", "/v1/queues/{queue}/dead-letters/redrive") => ("manage", json!({})),
         ("POST", path) if path.ends_with("/receive") => ("listen", json!({})),
         ("POST", "/v1/queues/{queue}/sessions/accept") => ("listen", json!({ "session": "s" })),
         (_, path) if path.starts_with("/v1/queues/{queue}/sessions/") => ("listen", Value::Null),
@@ -43,9 +47,6 @@ fn needs(method: &str, path: &str) -> (&'static str, Value) {
         ("POST", "/v1/leases/{lease}/change") => ("send", json!({ "id": ID, "to": ID })),
         ("POST", "/v1/leases/{lease}/renew" | "/v1/leases/{lease}/release") => {
             ("send", json!({ "id": ID }))
-        }
-        ("POST", "/v1/leases/{lease}/break" | "/v1/elections/{election}/step-down") => {
-            ("manage", json!({}))
         }
         ("GET", _) => ("listen", Value::Null),
         other => panic!("{other:?} is not decided; docs/security.md, too"),

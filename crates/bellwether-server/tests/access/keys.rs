@@ -129,7 +129,9 @@ fn two_who_write_at_once_lose_nothing() {
     };
     std::thread::scope(|scope| {
         let all: Vec<_> = (0..12).map(|nth| scope.spawn(make(nth))).collect();
-        all.into_iter().for_each(|made| assert!(made.join().unwrap().starts_with("bw_")));
+        for made in all {
+            assert!(made.join().unwrap().starts_with("bw_"));
+        }
     });
     let list: Value = serde_json::from_str(&folder.key(&["list", "--output", "json"]).1).unwrap();
     assert_eq!(list.as_array().unwrap().len(), 12);

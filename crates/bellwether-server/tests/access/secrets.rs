@@ -1,5 +1,7 @@
 //! No secret gets around: not into the log, not into answers, not into metrics.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
 use super::server::{Folder, Server};
@@ -19,14 +21,12 @@ async fn a_session_with_every_kind_of_credential_leaves_none_of_them_anywhere() 
         match server.open(shown).await {
             Ok(store) => {
                 store.create_queue("orders", <_>::default()).await.unwrap();
-                said += &format!("{store:?}");
+                write!(said, "{store:?}").unwrap();
             }
-            Err(why) => said += &format!("{why} {why:?}"),
+            Err(why) => write!(said, "{why} {why:?}").unwrap(),
         }
-        let header = match shown.starts_with("Shared") {
-            true => shown.to_owned(),
-            false => format!("Bearer {shown}"),
-        };
+        let header =
+            if shown.starts_with("Shared") { shown.to_owned() } else { format!("Bearer {shown}") };
         let headers = [("authorization", header.as_str())];
         said += &server.send("PUT", "/v1/queues/orders", &headers, &json!({})).body;
         said += &server.send("GET", "/v1/queues/gone", &headers, &Value::Null).body;

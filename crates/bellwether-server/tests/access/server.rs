@@ -79,9 +79,10 @@ impl Folder {
 
 /// The server looks at its rules now and then.
 fn wait_until_known(url: &str, credential: &str) {
-    let header = match credential.starts_with("Shared") {
-        true => credential.to_owned(),
-        false => format!("Bearer {credential}"),
+    let header = if credential.starts_with("Shared") {
+        credential.to_owned()
+    } else {
+        format!("Bearer {credential}")
     };
     let agent: Agent = Agent::config_builder().http_status_as_error(false).build().into();
     loop {

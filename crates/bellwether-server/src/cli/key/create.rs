@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use bellwether::core::right::{Grant, Grants, Realm};
 use clap::Args;
+use clap::builder::{NonEmptyStringValueParser, TypedValueParser as _};
 use serde_json::json;
 
 use super::super::failure::{Ended, Failure};
@@ -44,7 +45,7 @@ pub(crate) struct Create {
     #[arg(long)]
     signing: bool,
     /// A name (DNS or URI) in the certificates of clients that the rule is for.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new().map(certificate_name))]
     certificate: Vec<String>,
     #[command(flatten)]
     kept: Kept,
@@ -59,6 +60,11 @@ struct Made {
 
 fn parse_grants(realm: Realm, texts: &[String]) -> Result<Vec<Grant>, Failure> {
     texts.iter().map(|text| parse_grant(realm, text).map_err(Failure::Usage)).collect()
+}
+
+/// Names of hosts are compared in lower case; only a URI has a colon in it.
+fn certificate_name(text: String) -> String {
+    if text.contains(':') { text } else { text.to_ascii_lowercase() }
 }
 
 impl Create {
