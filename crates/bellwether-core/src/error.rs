@@ -6,6 +6,7 @@
 use std::fmt;
 
 use crate::name::{LeaseName, QueueName, SequenceNumber, SessionId, Term};
+use crate::right::Right;
 
 /// Why the rules said no.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +80,13 @@ pub enum Refusal {
     MemberGone,
     /// The lease cannot do that now.
     Lease(LeaseRefusal),
+    /// Whoever asks may not. Said whether there is such a thing or not.
+    Forbidden {
+        /// The right that is missing.
+        right: Right,
+        /// On what.
+        on: String,
+    },
 }
 
 /// What a queue's status can forbid.
@@ -205,6 +213,11 @@ impl fmt::Display for Refusal {
                 f.write_str("this member's presence has ended; join again under a new id")
             }
             Self::Lease(refusal) => fmt::Display::fmt(refusal, f),
+            Self::Forbidden { right, on } => write!(
+                f,
+                "the credential gives no right to {right} on {on}; whoever keeps the server's keys \
+                 can grant it"
+            ),
         }
     }
 }

@@ -54,6 +54,7 @@ pub mod name;
 pub mod outcome;
 mod queue;
 mod ready;
+pub mod right;
 mod session;
 pub mod settings;
 pub mod stats;

@@ -13,6 +13,7 @@ pub(crate) mod form;
 pub(crate) mod human;
 mod import;
 mod journal;
+mod key;
 mod lease;
 mod measure;
 mod member;
@@ -80,6 +81,8 @@ enum Command {
     Bench(bench::Bench),
     #[command(subcommand)]
     Journal(journal::Journal),
+    #[command(subcommand)]
+    Key(key::Key),
     Completions(completions::Completions),
 }
 
@@ -107,6 +110,7 @@ impl Cli {
             Command::Doctor(doctor) => doctor.run(out),
             Command::Bench(bench) => bench.run(out),
             Command::Journal(journal) => journal.run(out),
+            Command::Key(key) => key.run(out),
             Command::Completions(completions) => completions.run(out),
         }
     }

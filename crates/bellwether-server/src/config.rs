@@ -28,11 +28,14 @@ pub(crate) use fault::ConfigFault;
 pub(crate) use flags::Flags;
 use layers::Layers;
 pub(crate) use layers::Source;
-pub(crate) use values::{File, Hosts, LogForm, Socket, Whole};
+pub(crate) use values::{Credentials, File, Hosts, LogForm, Place, Socket, Whole};
 use values::{Form, Value};
 
 /// The socket's name in the folder of the store.
 const SOCKET: &str = "bellwether.sock";
+/// The names of the rules and of the audit log there.
+pub(crate) const KEYS: &str = "keys.json";
+const AUDIT: &str = "audit.log";
 
 /// One line of the table, without its type.
 #[derive(Clone, Copy)]
@@ -117,6 +120,22 @@ settings! {
     http_body_ms_max: Whole<100, 3_600_000> = "300000";
     /// The longest body of an HTTP request.
     http_body_bytes_max: Whole<1024, 1_073_741_824> = "25165824";
+    /// Whether whoever asks must show a credential, on loopback too: `none` or `required`. The Unix
+    /// socket, which only this user can open, never asks for one.
+    credentials: Credentials = "none";
+    /// The file of rules, which `bellwether key` writes: `auto` is `keys.json` in the folder of the
+    /// store.
+    keys: Place = "auto";
+    /// Where it is recorded who managed what, one line of JSON each, if credentials are required:
+    /// `auto` is `audit.log` in the folder of the store, and none with `memory`.
+    audit: Place = "auto";
+    /// Listen on addresses that other machines can reach although they need no credentials there, or
+    /// can be listened to on the way. Warned of every hour.
+    insecure_allow_remote: bool = "false";
+    /// Connections from one address at a time, HTTP and the wire together; loopback has no limit.
+    connections_per_address_max: Whole<1, 1_000_000> = "256";
+    /// Connections of the wire and requests over HTTP of one rule at a time.
+    connections_per_rule_max: Whole<1, 1_000_000> = "1000";
     /// Where the native wire is listened for: that of the command line and of the Rust library.
     wire: SocketAddr = "127.0.0.1:7401";
     /// The Unix socket on which the native wire is listened for, too: `auto` is `bellwether.sock` in
@@ -214,6 +233,37 @@ impl Config {
             Socket::Without => None,
             Socket::At(path) => Some(path.clone()),
         }
+    }
+
+    /// The file of rules, if there can be one.
+    pub(crate) fn keys_path(&self) -> Option<PathBuf> {
+        self.place(&self.keys, KEYS)
+    }
+
+    /// The audit log, if there is to be one.
+    pub(crate) fn audit_path(&self) -> Option<PathBuf> {
+        self.place(&self.audit, AUDIT)
+    }
+
+    fn place(&self, place: &Place, name: &str) -> Option<PathBuf> {
+        match place {
+            Place::Auto => (!self.memory).then(|| self.data.join(name)),
+            Place::Without => None,
+            Place::At(path) => Some(path.clone()),
+        }
+    }
+
+    /// Whether other machines can be listened to: they are told apart and cannot be overheard.
+    pub(crate) fn is_safe_remotely(&self) -> bool {
+        self.tls_cert.path().is_some() && self.credentials == Credentials::Required
+    }
+
+    /// Whether other machines are listened to although that is not safe.
+    pub(crate) fn is_insecure(&self) -> bool {
+        let is_remote = |address: SocketAddr| !address.ip().to_canonical().is_loopback();
+        self.insecure_allow_remote
+            && !self.is_safe_remotely()
+            && (is_remote(self.http) || is_remote(self.wire))
     }
 
     /// How fast others must send and read.

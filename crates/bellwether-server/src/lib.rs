@@ -2,6 +2,7 @@
 //!
 //! It is a library only so that what reads other people's bytes can be tried from outside.
 
+mod access;
 mod cli;
 mod config;
 #[cfg(feature = "testing")]

@@ -16,13 +16,14 @@
 
 mod banner;
 mod connections;
+mod credentials;
 mod door;
 mod guard;
 pub(crate) mod memory;
 mod over_http;
 mod over_wire;
 mod paced;
-mod peer;
+pub(crate) mod peer;
 mod routes;
 pub(crate) mod security;
 mod signals;
@@ -36,15 +37,17 @@ mod unix_socket;
 
 use std::io::Write;
 use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether::clock::{Clock, VirtualClock};
 use bellwether::{Bellwether, Error, Open};
-use tokio::net::UnixListener;
+use tokio::net::{TcpStream, UnixListener};
 use tokio_util::task::TaskTracker;
 
+use crate::access::{self, Origin};
 use crate::cli::Failure;
 use crate::config::{Config, Socket};
 use crate::observe;
@@ -61,8 +64,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Serves until a signal or a fault ends it; the banner goes to `out`.
 pub(crate) fn run(config: Config, out: &mut dyn Write) -> Result<ExitCode, Failure> {
-    security::check_listen(config.http, config.source("http"))?;
-    security::check_listen(config.wire, config.source("wire"))?;
+    security::check_listen(&config, config.http, config.source("http"))?;
+    security::check_listen(&config, config.wire, config.source("wire"))?;
     observe::log::start(config.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -91,14 +94,26 @@ async fn serve(
     let clock =
         if config.virtual_clock { Clock::Virtual(VirtualClock::new()) } else { Clock::System };
     let connections = Connections::new(&config, http.address, wire.address);
-    let site = Arc::new(Site::new(config, clock, connections, traces));
+    let opened = access::open(&config)?;
+    let (access, root) = opened.map(|opened| (opened.access, opened.first_token)).unzip();
+    let root = root.flatten();
+    let site = Arc::new(Site::new(config, clock, connections, access, traces));
+    if let Some(access) = &site.access {
+        site.observers.spawn(Arc::clone(access).watch(site.stopping.clone()));
+    }
+    if site.config.is_insecure() {
+        site.observers.spawn(security::warn(Arc::clone(&site)));
+    }
     site.show_opening();
     let doors = TaskTracker::new();
     let to_site = Arc::clone(&site);
     let over = tls.clone();
-    doors.spawn(accept(http.listener, site.stopping.clone(), move |stream| match &over {
-        None => over_http::admit(stream, &to_site),
-        Some(tls) => over_http::admit_over(tls, stream, &to_site),
+    doors.spawn(accept(http.listener, site.stopping.clone(), move |stream: TcpStream| {
+        let origin = Origin::of(&stream);
+        match &over {
+            None => over_http::admit(stream, origin, &to_site),
+            Some(tls) => over_http::admit_over(tls, stream, origin, &to_site),
+        }
     }));
     if let Some(tls) = tls.clone() {
         let stopping = site.stopping.clone();
@@ -107,7 +122,7 @@ async fn serve(
     let served = tokio::select! {
         biased;
         signal = signals.next() => Ok(signal),
-        ended = work(&site, wire, tls, &doors, out) => Err(ended),
+        ended = work(&site, wire, tls, root.as_deref(), &doors, out) => Err(ended),
     };
     if let Ok(signal) = served {
         tracing::info!(signal = signal.name(), "stopping: no new connections are accepted");
@@ -128,11 +143,12 @@ async fn work(
     site: &Arc<Site>,
     wire: Door,
     tls: Option<Arc<Tls>>,
+    root: Option<&Path>,
     doors: &TaskTracker,
     out: &mut dyn Write,
 ) -> Failure {
     let opened = async {
-        site.show(open(&site.config, &site.clock).await?)?;
+        site.show(open(&site.config, &site.clock).await?).await?;
         socket(&site.config).await
     };
     let socket = match opened.await {
@@ -142,7 +158,7 @@ async fn work(
     let path = socket.as_ref().map(|(_, file)| file.path().to_owned());
     open_wire(site, wire, tls, socket, doors);
     // Whoever started us may not listen: that is no reason not to serve.
-    let _ = banner::write(out, site, path.as_deref()).and_then(|()| out.flush());
+    let _ = banner::write(out, site, path.as_deref(), root).and_then(|()| out.flush());
     systemd::notify(systemd::READY);
     tracing::info!(
         http = %site.connections.http.address(),
@@ -180,14 +196,18 @@ fn open_wire(
     doors: &TaskTracker,
 ) {
     let (stopping, to_site) = (site.stopping.clone(), Arc::clone(site));
-    doors.spawn(accept(wire.listener, stopping.clone(), move |stream| match &tls {
-        None => over_wire::admit(stream, &to_site),
-        Some(tls) => over_wire::admit_over(tls, stream, &to_site),
+    doors.spawn(accept(wire.listener, stopping.clone(), move |stream: TcpStream| {
+        let origin = Origin::of(&stream);
+        match &tls {
+            None => over_wire::admit(stream, origin, &to_site),
+            Some(tls) => over_wire::admit_over(tls, stream, origin, &to_site),
+        }
     }));
     if let Some((listener, file)) = socket {
         let to_site = Arc::clone(site);
         doors.spawn(async move {
-            accept(listener, stopping, |stream| over_wire::admit(stream, &to_site)).await;
+            let admit = |stream| over_wire::admit(stream, Origin::Socket, &to_site);
+            accept(listener, stopping, admit).await;
             file.remove();
         });
     }

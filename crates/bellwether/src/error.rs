@@ -28,6 +28,15 @@ pub enum Error {
         /// What happened.
         why: String,
     },
+    /// The server does not let this program in; whoever keeps its keys must act, or this program
+    /// must show another credential.
+    #[error("{address} does not let us in: {why}")]
+    Denied {
+        /// Where it is.
+        address: String,
+        /// What it said.
+        why: String,
+    },
     /// The server is there, and no connection to it can be trusted or understood: the text says
     /// whether this side must act or the server's operator. Nothing was asked of it.
     #[error("no connection to {address}: {why}")]

@@ -54,6 +54,7 @@ mod chance;
 pub mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod credential;
 pub mod delivery;
 pub mod elector;
 pub mod engine;
@@ -78,6 +79,7 @@ pub use bellwether_core::error::{LeaseRefusal, Refusal};
 pub use bellwether_core::name::{LeaseId, LeaseName, MemberId, SequenceNumber, Term};
 pub use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, Status};
 pub use clock::{Clock, Stopwatch, VirtualClock};
+pub use credential::{CREDENTIAL_BYTES_MAX, Credential};
 pub use delivery::{Delivery, Received};
 pub use elector::{
     Deposed, Election, Elector, Fence, Leader, Leadership, LeadershipGuard, LossReason, View,

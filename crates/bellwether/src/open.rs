@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::{Clock, VirtualClock};
+use crate::credential::Credential;
 use crate::engine::local::Local;
 #[cfg(feature = "tls")]
 use crate::engine::remote::TlsOptions;
@@ -33,6 +34,7 @@ pub struct Open {
     shard: ShardOptions,
     file: FileOptions,
     patience: Duration,
+    credential: Credential,
     #[cfg(feature = "tls")]
     tls: TlsOptions,
 }
@@ -47,6 +49,7 @@ impl Open {
             shard: ShardOptions::default(),
             file: FileOptions::default(),
             patience: PATIENCE,
+            credential: Credential::default(),
             #[cfg(feature = "tls")]
             tls: TlsOptions::default(),
         }
@@ -80,6 +83,14 @@ impl Open {
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// What is shown to the server, if it asks for credentials. One that is refused is refused for
+    /// good, unless it stands in a file, which is read again for every connection.
+    #[must_use]
+    pub fn credential(mut self, credential: Credential) -> Self {
+        self.credential = credential;
         self
     }
 
@@ -142,6 +153,7 @@ impl Open {
                 address,
                 clock: self.clock,
                 patience: self.patience,
+                credential: self.credential,
                 #[cfg(feature = "tls")]
                 tls: self.tls,
             };

@@ -3,6 +3,7 @@
 use super::wire::{Wire, wire_enum};
 use super::{BadBytes, Reader};
 use crate::error::{LeaseRefusal, Operation, Refusal};
+use crate::right::Right;
 
 wire_enum!(Refusal, "a refusal", {
     1 => QueueNotFound(queue),
@@ -22,7 +23,10 @@ wire_enum!(Refusal, "a refusal", {
     15 => MessageNotFound(sequence),
     16 => MemberGone,
     17 => Lease(refusal),
+    18 => Forbidden { right, on },
 });
+
+wire_enum!(Right, "a right", { 1 => Listen, 2 => Send, 3 => Manage });
 
 wire_enum!(Operation, "an operation", { 1 => Send, 2 => Receive });
 

@@ -13,6 +13,7 @@ const WORDS: &[&str] = &[
     "queue name",
     "lease name",
     "session id",
+    "scope",
     "it is empty",
     "it is longer than 260 bytes",
     "it contains a control character",

@@ -18,6 +18,7 @@ use bellwether_core::outcome::{
     Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, LeftAs, MemberInfo, Outcome,
     QueueInfo, SessionHold, SessionInfo, TermInfo, Totals,
 };
+use bellwether_core::right::Right;
 use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, Status};
 
 macro_rules! random_struct {
@@ -160,7 +161,9 @@ random_enum!(Refusal {
     MessageNotFound(sequence),
     MemberGone,
     Lease(refusal),
+    Forbidden { right, on },
 });
+random_enum!(Right { Listen, Send, Manage });
 random_enum!(Operation { Send, Receive });
 random_enum!(LeaseRefusal {
     Held { lease, term },

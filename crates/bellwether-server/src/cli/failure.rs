@@ -27,6 +27,8 @@ const IO_FAULT: u8 = 74;
 const TRY_AGAIN: u8 = 75;
 /// It is not known whether it was done.
 const UNKNOWN: u8 = 76;
+/// The credential does not allow it.
+const NOT_ALLOWED: u8 = 77;
 /// A setting is wrong.
 const CONFIG: u8 = 78;
 
@@ -46,6 +48,7 @@ Exit codes:
   75  refused for now: held by somebody else, full or busy, or another process has the store
       open; the same may succeed later
   76  it is not known whether it was done; look, or ask again
+  77  the server does not let this program in, or its credential does not allow it
   78  a setting of `serve` is wrong";
 
 /// How a command ends.
@@ -58,6 +61,8 @@ pub(crate) enum Failure {
     Config(ConfigFault),
     /// The address can be reached by others, who would need no credentials.
     Exposed(String),
+    /// The rules that say who may ask cannot be used.
+    Access(String),
     /// The address cannot be listened on.
     Listen(String),
     /// The server cannot start for want of something of the system's.
@@ -87,6 +92,8 @@ pub(crate) enum Failure {
     NotThere(String),
     /// The server cannot be reached.
     Unreachable(String),
+    /// The server does not let this program in.
+    NotAllowed(String),
     /// The store said no, or failed.
     Store(Error),
     /// This program could not do its part.
@@ -97,11 +104,12 @@ impl Failure {
     /// The exit code that stands for it.
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Self::Config(_) | Self::Exposed(_) => CONFIG,
+            Self::Config(_) | Self::Exposed(_) | Self::Access(_) => CONFIG,
             Self::Unreachable(_) | Self::Listen(_) => UNAVAILABLE,
             Self::InUse(_) | Self::Journal(JournalFault::InUse { .. }) => TRY_AGAIN,
             Self::Input { error, .. } if error.kind() == io::ErrorKind::NotFound => NOT_THERE,
             Self::NotThere(_) => NOT_THERE,
+            Self::NotAllowed(_) => NOT_ALLOWED,
             Self::NoStore(_)
             | Self::NoStoreYet(_)
             | Self::Journal(_)
@@ -124,6 +132,7 @@ fn code_of(error: &Error) -> u8 {
             | Refusal::MessageNotFound(_)
             | Refusal::Lease(LeaseRefusal::NotPresent(_)),
         ) => NOT_THERE,
+        Error::Refused(Refusal::Forbidden { .. }) | Error::Denied { .. } => NOT_ALLOWED,
         Error::Refused(_) => REFUSED,
         Error::Fault(JournalFault::InUse { .. }) => TRY_AGAIN,
         Error::Fault(_) | Error::Unreadable { .. } => IO_FAULT,
@@ -151,7 +160,9 @@ impl fmt::Display for Failure {
             | Self::Usage(what)
             | Self::NotThere(what)
             | Self::Unreachable(what)
+            | Self::NotAllowed(what)
             | Self::Exposed(what)
+            | Self::Access(what)
             | Self::Listen(what)
             | Self::Start(what)
             | Self::InUse(what)

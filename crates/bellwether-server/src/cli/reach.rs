@@ -7,7 +7,7 @@ use std::time::Duration;
 use bellwether::core::time::WallTime;
 use bellwether::journal::JournalFault;
 use bellwether::journal::file::has_store;
-use bellwether::{Bellwether, Clock, Error, Open, Queue, Refusal};
+use bellwether::{Bellwether, Clock, Credential, Error, Open, Queue, Refusal};
 use clap::Args;
 
 use super::failure::{Ended, Failure};
@@ -18,6 +18,8 @@ pub(crate) const DEFAULT_SERVER: &str = "bellwether://127.0.0.1:7401";
 const SERVER_HELP: &str = "The server: bellwether://HOST:PORT, HOST:PORT, bellwethers://HOST:PORT \
     for TLS, or bellwether+unix:PATH [env: BELLWETHER_SERVER] [default: bellwether://127.0.0.1:7401]";
 const SERVER_VARIABLE: &str = "BELLWETHER_SERVER";
+const CREDENTIAL_VARIABLE: &str = "BELLWETHER_CREDENTIAL";
+const CREDENTIAL_FILE_VARIABLE: &str = "BELLWETHER_CREDENTIAL_FILE";
 const TLS_CA_HELP: &str = "The authorities that a server's certificate may be from, as PEM; those \
     of the system if not given [env: BELLWETHER_TLS_CA]";
 const TLS_CERT_HELP: &str = "A certificate to show the server, as PEM \
@@ -35,6 +37,8 @@ const ALIKE: f64 = 0.8;
 pub(crate) struct Reach {
     #[arg(long, value_name = "ADDRESS", help = SERVER_HELP)]
     server: Option<String>,
+    #[command(flatten)]
+    shown: Shown,
     /// The folder of a store that no process has open: works on it directly.
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
     data: Option<PathBuf>,
@@ -47,6 +51,33 @@ pub(crate) struct Reach {
     /// How the answer is written: a table for people, or JSON, one value a line.
     #[arg(long, value_enum, default_value_t, value_name = "FORM")]
     pub(crate) output: Format,
+}
+
+/// What is shown to a server that asks for credentials.
+#[derive(Clone, Debug, Args)]
+struct Shown {
+    /// A file with the token or shared access signature to show to the server.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "data",
+        help = "A file with the token or shared access signature to show to the server \
+                [env: BELLWETHER_CREDENTIAL_FILE; BELLWETHER_CREDENTIAL for the credential itself]"
+    )]
+    credential_file: Option<PathBuf>,
+}
+
+impl Shown {
+    /// There is no flag for the credential itself: whoever lists processes would see it.
+    fn credential(&self) -> Credential {
+        let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        match (&self.credential_file, set(CREDENTIAL_VARIABLE), set(CREDENTIAL_FILE_VARIABLE)) {
+            (Some(path), _, _) => Credential::file(path),
+            (None, Some(text), _) => Credential::new(text),
+            (None, None, Some(path)) => Credential::file(path),
+            (None, None, None) => Credential::default(),
+        }
+    }
 }
 
 /// Whether a folder without a store becomes one.
@@ -115,10 +146,16 @@ impl Reach {
         }
         let address = self.server_address()?;
         let open = self.with_tls(Open::new(address.clone()).patience(PATIENCE), &address)?;
-        open.open().await.map_err(|error| match error {
+        let opened = open.credential(self.shown.credential()).open().await;
+        opened.map_err(|error| match error {
             Error::Unreachable { why, .. } => Failure::Unreachable(format!(
                 "cannot reach a server at {address}: {why}; start one with `bellwether serve`, \
                  name another with --server or {SERVER_VARIABLE}, or work on a folder with --data"
+            )),
+            Error::Denied { why, .. } => Failure::NotAllowed(format!(
+                "{address} does not let us in: {why}; show another credential with \
+                 --credential-file or {CREDENTIAL_VARIABLE}; `bellwether key` on the server's \
+                 machine makes them"
             )),
             error => Failure::Store(error),
         })

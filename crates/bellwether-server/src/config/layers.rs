@@ -14,8 +14,10 @@ pub(super) const PREFIX: &str = "BELLWETHER_";
 /// Names the file.
 const CONFIG: &str = "BELLWETHER_CONFIG";
 /// Variables of this program that are no settings of the server: those of the other commands.
-const OF_COMMANDS: [&str; 4] = [
+const OF_COMMANDS: [&str; 6] = [
     "BELLWETHER_SERVER",
+    "BELLWETHER_CREDENTIAL",
+    "BELLWETHER_CREDENTIAL_FILE",
     "BELLWETHER_TLS_CA",
     "BELLWETHER_TLS_CLIENT_CERT",
     "BELLWETHER_TLS_CLIENT_KEY",

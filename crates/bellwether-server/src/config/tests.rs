@@ -47,6 +47,7 @@ fn line(config: &Config, name: &str) -> String {
 fn other_value(setting: &Setting) -> (String, String) {
     let text = match (setting.name, setting.form) {
         ("log", _) => "json",
+        ("credentials", _) => "required",
         ("http" | "wire", _) => "[::1]:0",
         (_, Form::Text) => "elsewhere",
         (_, Form::Number) => "5000000",
@@ -56,7 +57,11 @@ fn other_value(setting: &Setting) -> (String, String) {
     // The numbers that may not be so large, or must be larger.
     let text = match setting.name {
         "metrics_names_max" => "7",
-        "http_connections_max" | "wire_connections_max" | "wire_asks_max" => "77",
+        "http_connections_max"
+        | "wire_connections_max"
+        | "wire_asks_max"
+        | "connections_per_address_max"
+        | "connections_per_rule_max" => "77",
         "wire_bytes_max" => "77777777",
         "http_head_bytes_max" | "wire_hello_bytes_max" | "pace_bytes_per_s_min" => "7777",
         name if name.ends_with("_ms_max") || name.ends_with("_over_ms") => "7777",

@@ -183,6 +183,73 @@ impl Value for Socket {
     }
 }
 
+/// Where a file is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In the folder of the store, if it has one.
+    Auto,
+    /// Nowhere.
+    Without,
+    /// Here.
+    At(PathBuf),
+}
+
+impl Value for Place {
+    const FORM: Form = Form::Text;
+
+    fn allowed() -> String {
+        "auto, none, or the path of a file".into()
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "auto" => Some(Self::Auto),
+            "none" => Some(Self::Without),
+            path => PathBuf::parse(path).map(Self::At),
+        }
+    }
+
+    fn toml(&self) -> String {
+        match self {
+            Self::Auto => quoted("auto"),
+            Self::Without => quoted("none"),
+            Self::At(path) => path.toml(),
+        }
+    }
+}
+
+/// Whether credentials are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Credentials {
+    /// No: whoever can reach the server may do everything.
+    Without,
+    /// Yes, of everybody but those who come by the Unix socket.
+    Required,
+}
+
+impl Value for Credentials {
+    const FORM: Form = Form::Text;
+
+    fn allowed() -> String {
+        "none or required".into()
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "none" => Some(Self::Without),
+            "required" => Some(Self::Required),
+            _ => None,
+        }
+    }
+
+    fn toml(&self) -> String {
+        quoted(match self {
+            Self::Without => "none",
+            Self::Required => "required",
+        })
+    }
+}
+
 /// Host names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hosts(pub(crate) Vec<String>);

@@ -1,14 +1,13 @@
 //! A backup of the whole store, as it is taken.
 
 use axum::body::Body;
-use axum::extract::State as Door;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
 use futures_util::stream::{once, unfold};
 
 use super::problem::Told;
-use super::state::State;
+use super::state::{Door, State};
 
 /// A backup of the whole store, while it goes on, for `bellwether restore`.
 ///
@@ -21,19 +20,18 @@ use super::state::State;
                content_type = "application/octet-stream"))
 )]
 pub(crate) async fn take_backup(Door(state): Door<State>) -> Told<Response> {
-    let mut backup = state.bellwether().backup();
     // Before the answer begins: from then on there is no way to say what went wrong but to break off.
-    let first = backup.next().await?.unwrap_or_default();
-    let stop = state.observed().stopped().clone();
-    let rest = unfold(Some((backup, stop)), |taking| async move {
-        let (mut backup, stop) = taking?;
+    let (first, backup) = state.begin_backup().await?;
+    let rest = unfold(Some((backup, state)), |taking| async move {
+        let (mut backup, state) = taking?;
         let next = tokio::select! {
-            () = stop.cancelled() => Err(bellwether::Error::Closed),
+            () = state.observed().stopped().cancelled() => Err(bellwether::Error::Closed),
+            () = state.ended() => Err(bellwether::Error::Closed),
             next = backup.next() => next,
         };
         match next {
             Ok(None) => None,
-            Ok(Some(bytes)) => Some((Ok(bytes), Some((backup, stop)))),
+            Ok(Some(bytes)) => Some((Ok(bytes), Some((backup, state)))),
             Err(error) => Some((Err(error), None)),
         }
     });

@@ -16,7 +16,7 @@ use super::extract::{read_body, text_header};
 use super::id;
 use super::keys::{Keyed, hash};
 use super::problem::{Problem, Told};
-use super::state::{State, request};
+use super::state::{Door, State, request};
 use super::trace::Trace;
 
 const KEY_HEADER: &str = "idempotency-key";
@@ -80,15 +80,15 @@ impl Caller {
             return self.state.ask_as(self.member, command, contents).await;
         };
         let (keys, number) = (self.state.keys(), RequestNumber(1));
-        let member = keys.member(&self.state, keyed).await?;
+        let member = keys.member(&self.state.own(), keyed).await?;
         let asked = request(member, number, command);
-        match self.state.bellwether().call(asked.clone(), contents.clone()).await {
+        match self.state.call(asked.clone(), contents.clone()).await {
             // The key was not used for so long that its outcome is forgotten.
             Err(Error::Refused(Refusal::MemberGone)) => {
                 keys.forget(keyed);
-                let member = keys.member(&self.state, keyed).await?;
+                let member = keys.member(&self.state.own(), keyed).await?;
                 let asked = request(member, number, asked.command);
-                Ok(self.state.bellwether().call(asked, contents).await?)
+                Ok(self.state.call(asked, contents).await?)
             }
             answer => Ok(answer?),
         }
@@ -97,7 +97,7 @@ impl Caller {
     /// Asks for what stands by its own id however often it is asked for.
     pub(crate) async fn ask_for_good(&self, command: Command) -> Told<Reply> {
         let request = request(self.member, RequestNumber(0), command);
-        Ok(self.state.bellwether().call_for_good(request, Vec::new()).await?)
+        Ok(self.state.call_for_good(request).await?)
     }
 }
 
@@ -105,6 +105,7 @@ impl FromRequestParts<State> for Caller {
     type Rejection = Box<Problem>;
 
     async fn from_request_parts(parts: &mut Parts, state: &State) -> Told<Self> {
+        let Door(state) = Door::from_request_parts(parts, state).await?;
         let keyed = parts.extensions.get::<Keyed>().copied();
         let named = match text_header(&parts.headers, MEMBER_HEADER)? {
             Some(text) => {
@@ -117,7 +118,7 @@ impl FromRequestParts<State> for Caller {
         };
         let member = named.unwrap_or_else(|| state.bellwether().slot());
         let trace = Trace::of(parts);
-        Ok(Self { state: state.clone(), member, named: named.is_some(), keyed, trace })
+        Ok(Self { state, member, named: named.is_some(), keyed, trace })
     }
 }
 
@@ -193,7 +194,7 @@ mod tests {
     async fn a_key_is_forgotten_long_after_its_last_use_and_can_be_used_again() {
         let clock = VirtualClock::new();
         let bellwether = Bellwether::open_with_clock("memory:", clock.clone()).await.unwrap();
-        let state = State::new(bellwether.clone(), CancellationToken::new());
+        let state = State::new(bellwether.clone(), CancellationToken::new(), None);
         let keyed = Some(Keyed { key: 7, fingerprint: 8 });
         let member = bellwether.slot();
         let of =
@@ -210,7 +211,7 @@ mod tests {
         clock.advance(60 * minute);
         assert!(!create(&caller).await, "forgotten: now it is there");
         // A life of the server that knows nothing of the key finds what it stands for.
-        let state = State::new(bellwether, CancellationToken::new());
+        let state = State::new(bellwether, CancellationToken::new(), None);
         let other = Some(Keyed { key: 7, fingerprint: 9 });
         let reused = of(state.clone(), other);
         let queue = QueueName::new("other").unwrap();

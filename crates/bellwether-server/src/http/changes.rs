@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 
-use axum::extract::State as Door;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
+use bellwether::LeaseName;
+use bellwether::core::name::{Part, QueueName};
+use bellwether::core::right::{Needs, Of, Realm, Right};
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use serde::Deserialize;
@@ -16,7 +18,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::extract::{Query, text_header};
 use super::observer::Change;
 use super::problem::Told;
-use super::state::State;
+use super::state::{Door, State};
 
 /// What one wants to hear of.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -40,6 +42,23 @@ pub(crate) enum ChangeKind {
 }
 
 impl Wanted {
+    /// Refuses whoever may not look at all of it.
+    fn check(&self, state: &State) -> Told<()> {
+        fn listen(state: &State, of: Of<'_>) -> Told<()> {
+            state.check(&Needs::one("changes", Right::Listen, of))
+        }
+        if self.only != Some(ChangeKind::Lease) {
+            let queue = self.name.as_deref().map(QueueName::new).transpose()?;
+            let of = queue.as_ref().map(|queue| Of::Queue(queue, Part::Main));
+            listen(state, of.unwrap_or(Of::Every(Realm::Queues)))?;
+        }
+        if self.only != Some(ChangeKind::Queue) {
+            let lease = self.name.as_deref().map(LeaseName::new).transpose()?;
+            listen(state, lease.as_ref().map_or(Of::Every(Realm::Elections), Of::Lease))?;
+        }
+        Ok(())
+    }
+
     fn has(&self, change: &Change) -> bool {
         let kind = match self.only {
             None => true,
@@ -71,6 +90,7 @@ pub(crate) async fn stream_changes(
     headers: HeaderMap,
     wanted: Query<Wanted>,
 ) -> Told<Response> {
+    wanted.0.check(&state)?;
     let newest = state.observed().subscribe();
     let seen = *newest.borrow();
     let pending = VecDeque::new();
@@ -134,6 +154,7 @@ impl Listener {
             let stop = self.state.observed().stopped().clone();
             tokio::select! {
                 () = stop.cancelled() => return None,
+                () = self.state.ended() => return None,
                 changed = self.newest.changed() => changed.ok()?,
             }
         }

@@ -1,6 +1,5 @@
 //! Dead letters: the same verbs as for a queue's messages, and redrive.
 
-use axum::extract::State as Door;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use bellwether::core::command::Command;
@@ -19,7 +18,7 @@ use super::number::Number;
 use super::problem::Told;
 use super::queues::{Counted, Purge, count_max, counted, purge_from};
 use super::settle::{Renew, Renewed, Settle, Settled, renew_in, settle_in};
-use super::state::State;
+use super::state::{Door, State};
 
 fn dead(queue: &str) -> Told<QueuePath> {
     Ok(QueuePath::dead(QueueName::new(queue)?))

@@ -2,7 +2,6 @@
 //!
 //! An election is how a lease finds its next holder, so every lease is here, too.
 
-use axum::extract::State as Door;
 use axum::http::StatusCode;
 use axum::response::Response;
 use bellwether::LeaseName;
@@ -16,7 +15,7 @@ use super::extract::{Path, Query, json};
 use super::leases::{LeaseKindName, describe, page_of_leases};
 use super::problem::Told;
 use super::queues::{Page, page_max};
-use super::state::{State, unexpected};
+use super::state::{Door, State, unexpected};
 use crate::time;
 
 /// One page of elections.

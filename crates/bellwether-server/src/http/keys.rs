@@ -15,9 +15,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bellwether::core::command::Command;
 use bellwether::core::limits;
-use bellwether::core::name::{MemberSlot, RequestNumber};
+use bellwether::core::name::MemberSlot;
 use bellwether::core::outcome::Outcome;
 use bellwether::{Error, MemberId, Refusal};
 use bellwether_core::time::BootTime;
@@ -25,7 +24,7 @@ use siphasher::sip128::SipHasher13;
 use tokio::sync::OnceCell;
 
 use super::problem::{Kind, Problem, Told};
-use super::state::{State, request, unexpected};
+use super::state::{State, unexpected};
 
 /// How long a key is remembered after its last use, at least.
 pub(crate) const KEY_MS: u64 = 10 * 60 * 1000;
@@ -160,13 +159,8 @@ impl Keys {
 
 async fn join(state: &State, keyed: Keyed) -> Told<MemberSlot> {
     for id in lives(keyed.key) {
-        let command = Command::Join {
-            id: MemberId(id),
-            metadata: format!("{METADATA}{:032x}", keyed.fingerprint),
-            ttl_ms: KEY_MS,
-        };
-        let request = request(MemberSlot(0), RequestNumber(0), command);
-        match state.bellwether().call(request, Vec::new()).await {
+        let metadata = format!("{METADATA}{:032x}", keyed.fingerprint);
+        match state.join(MemberId(id), &metadata, KEY_MS).await {
             Ok(reply) => match reply.outcome {
                 Outcome::Joined(member) => return Ok(member),
                 other => unexpected(&other),

@@ -1,6 +1,5 @@
 //! Leases: list, show, acquire, renew, change, release, break.
 
-use axum::extract::State as Door;
 use axum::http::StatusCode;
 use axum::response::Response;
 use bellwether::core::command::{Acquire, Command, LeaseKind};
@@ -16,7 +15,7 @@ use super::id;
 use super::messages::check_wait;
 use super::problem::{Kind, Problem, Told};
 use super::queues::Page;
-use super::state::{State, unexpected};
+use super::state::{Door, State, unexpected};
 use crate::time;
 
 /// One page of leases.

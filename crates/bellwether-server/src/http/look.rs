@@ -1,6 +1,5 @@
 //! Looking at messages without touching them.
 
-use axum::extract::State as Door;
 use axum::response::Response;
 use bellwether::core::command::Command;
 use bellwether::core::name::{QueueName, QueuePath, SequenceNumber, SessionId};
@@ -14,7 +13,7 @@ use super::message::ShownMessage;
 use super::number::Number;
 use super::problem::Told;
 use super::queues::page_max;
-use super::state::State;
+use super::state::{Door, State};
 
 /// A page of messages ends when it has so many bytes of bodies.
 const LOOK_BYTES_MAX: usize = 16 << 20;

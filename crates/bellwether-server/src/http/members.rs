@@ -1,10 +1,8 @@
 //! Members: who is here; joining, heartbeats, leaving.
 
-use axum::extract::State as Door;
 use axum::http::StatusCode;
 use axum::response::Response;
 use bellwether::core::command::{Command, HeldSet};
-use bellwether::core::name::MemberSlot;
 use bellwether::core::outcome::{MemberInfo, Outcome};
 use bellwether::{LeaseName, MemberId, Term};
 use serde::{Deserialize, Serialize};
@@ -17,7 +15,7 @@ use super::keys::is_key;
 use super::number::Number;
 use super::problem::{Kind, Problem, Told};
 use super::queues::Page;
-use super::state::{State, marked, unexpected};
+use super::state::{Door, State, http_member, unexpected};
 use crate::time;
 
 /// One page of members.
@@ -127,9 +125,8 @@ pub(crate) async fn join(caller: Caller, Json(ask): Json<Join>) -> Told<Response
         let why = format!("{} is more than {ttl_ms_max} ms", ask.ttl_ms);
         return Err(Problem::invalid("ttl_ms", why).limit(ttl_ms_max));
     }
-    let id = marked(caller.new_id());
-    let command = Command::Join { id, metadata: ask.metadata, ttl_ms: ask.ttl_ms };
-    match caller.state().ask_as(MemberSlot(0), command, Vec::new()).await?.outcome {
+    let id = http_member(caller.new_id());
+    match caller.state().join(id, &ask.metadata, ask.ttl_ms).await?.outcome {
         Outcome::Joined(slot) => {
             caller.state().remember(id, slot);
             let joined = Joined { member: id.to_string(), ttl_ms: ask.ttl_ms };

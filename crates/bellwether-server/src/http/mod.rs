@@ -49,6 +49,7 @@ use axum::routing::get;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub(crate) use caller::Principal;
 pub(crate) use observer::observe;
 use problem::{Kind, Problem};
 pub(crate) use state::State;

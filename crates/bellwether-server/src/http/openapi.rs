@@ -9,6 +9,9 @@ use utoipa::ToSchema;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::RequestBody;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::security::{
+    ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+};
 use utoipa::openapi::{
     Content, HttpMethod, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, PathItem, Ref,
     RefOr, Required, ResponseBuilder, Server,
@@ -61,6 +64,15 @@ pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
             }
         }
     }
+    let token = HttpBuilder::new().scheme(HttpAuthScheme::Bearer);
+    let token = token.description(Some("A token of `bellwether key create`.")).build();
+    components.add_security_scheme("token", SecurityScheme::Http(token));
+    let signature = "`SharedAccessSignature sr=…&sig=…&se=…&skn=…`, as docs/security.md says.";
+    let signature = ApiKeyValue::with_description("Authorization", signature);
+    components.add_security_scheme("signature", SecurityScheme::ApiKey(ApiKey::Header(signature)));
+    let either = ["token", "signature"].map(|name| SecurityRequirement::new(name, [""; 0]));
+    // Or neither: a server asks for credentials only if it is told to.
+    api.security = Some(either.into_iter().chain([SecurityRequirement::default()]).collect());
     api.components = Some(components);
     api
 }

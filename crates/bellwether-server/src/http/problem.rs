@@ -15,6 +15,9 @@ pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 /// Where the kinds of problem live: a `type` is this and the kind's name.
 pub(crate) const TYPES: &str = "/v1/problems/";
 
+/// What may be shown, for whoever showed nothing or something wrong.
+const SCHEMES: &str = "Bearer realm=\"bellwether\", SharedAccessSignature realm=\"bellwether\"";
+
 macro_rules! kinds {
     ($($kind:ident $name:literal $status:literal $title:literal)+) => {
         /// What kinds of problem there are. Names are for ever.
@@ -38,6 +41,8 @@ kinds! {
     InvalidName "invalid-name" 400 "A name that cannot be one"
     InvalidValue "invalid-value" 400 "A value that cannot be set"
     NeedsTls "needs-tls" 400 "This door speaks TLS"
+    CredentialRequired "credential-required" 401 "A credential is missing, unknown or over"
+    Forbidden "forbidden" 403 "The credential does not allow it"
     OtherOrigin "other-origin" 403 "A page of another origin may not ask"
     NoSuchPath "no-such-path" 404 "There is nothing under this path"
     QueueNotFound "queue-not-found" 404 "There is no queue of that name"
@@ -186,6 +191,10 @@ impl IntoResponse for Box<Problem> {
             let seconds = HeaderValue::from(ms.div_ceil(1000));
             response.headers_mut().insert(header::RETRY_AFTER, seconds);
         }
+        if status == StatusCode::UNAUTHORIZED {
+            let schemes = HeaderValue::from_static(SCHEMES);
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, schemes);
+        }
         response
     }
 }
@@ -195,7 +204,10 @@ impl From<Error> for Box<Problem> {
         let kind = match &error {
             Error::Refused(refusal) => return refusal.into(),
             Error::Unknown(_) => Kind::OutcomeUnknown,
-            Error::Closed | Error::Unreachable { .. } | Error::Handshake { .. } => Kind::Closed,
+            Error::Closed
+            | Error::Unreachable { .. }
+            | Error::Handshake { .. }
+            | Error::Denied { .. } => Kind::Closed,
             Error::Unreadable { .. } => Kind::Unreadable,
             Error::Fault(_) | Error::Failed(_) | Error::Address { .. } => Kind::Fault,
         };
@@ -240,7 +252,7 @@ impl From<&Refusal> for Box<Problem> {
                 problem.sequence = Some(sequence.to_string());
             }
             Refusal::Lease(refusal) => name_lease(&mut problem, refusal),
-            Refusal::DiskFull | Refusal::MemberGone => {}
+            Refusal::DiskFull | Refusal::MemberGone | Refusal::Forbidden { .. } => {}
         }
         problem
     }
@@ -280,6 +292,7 @@ fn kind_of(refusal: &Refusal) -> Kind {
         Refusal::LockLost(_) => Kind::LockLost,
         Refusal::MessageNotFound(_) => Kind::MessageNotFound,
         Refusal::MemberGone => Kind::MemberGone,
+        Refusal::Forbidden { .. } => Kind::Forbidden,
         Refusal::Lease(refusal) => match refusal {
             LeaseRefusal::Held { .. } => Kind::LeaseHeld,
             LeaseRefusal::Breaking(_) | LeaseRefusal::BreakingCannotChange(_) => {

@@ -1,6 +1,5 @@
 //! Queues: list, create, show, change, delete, purge.
 
-use axum::extract::State as Door;
 use axum::http::StatusCode;
 use axum::response::Response;
 use bellwether::core::command::Command;
@@ -15,7 +14,7 @@ use super::extract::{Json, Path, Query, json, json_with};
 use super::message::wall_time;
 use super::problem::{Problem, Told};
 use super::settings::{Settings, SettingsChange};
-use super::state::{State, unexpected};
+use super::state::{Door, State, unexpected};
 use crate::time;
 
 /// Entries of one page, unless fewer are asked for.

@@ -1,6 +1,6 @@
 //! Sessions: list, accept, renew, state, close.
 
-use axum::extract::{Request, State as Door};
+use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bellwether::core::command::{Command, NewContent};
@@ -16,7 +16,7 @@ use super::messages::{check_wait, session_token};
 use super::problem::{Kind, Problem, Told};
 use super::queues::Page;
 use super::settle::{Renewed, renewed};
-use super::state::{State, unexpected};
+use super::state::{Door, State, unexpected};
 use crate::time;
 
 /// One page of sessions.

@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use bellwether::backup::Backup;
 use bellwether::core::command::{Command, Request};
 use bellwether::core::name::{MemberSlot, RequestNumber};
 use bellwether::core::outcome::{MemberInfo, Outcome};
+use bellwether::core::right::{Needs, needs};
 use bellwether::engine::Reply;
-use bellwether::{Bellwether, MemberId, Refusal};
+use bellwether::wire::accept::{Owners, Pass, marked};
+use bellwether::{Bellwether, Error, MemberId, Refusal};
 use bellwether_core::time::{BootTime, Now};
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
@@ -25,13 +30,33 @@ const MARK: u128 = 0x6874_7470;
 const MARK_SHIFT: u32 = 96;
 
 /// The id of a member that joins here.
-pub(crate) fn marked(id: u128) -> MemberId {
+pub(crate) fn http_member(id: u128) -> MemberId {
     MemberId((MARK << MARK_SHIFT) | (id & ((1 << MARK_SHIFT) - 1)))
 }
 
 /// See the module. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct State(Arc<Inner>);
+pub(crate) struct State {
+    inner: Arc<Inner>,
+    /// What whoever asks may do; the door itself may do everything.
+    pass: Option<Arc<Pass>>,
+}
+
+/// The state as whoever asks may use it.
+pub(crate) struct Door<T>(pub(crate) T);
+
+impl FromRequestParts<State> for Door<State> {
+    type Rejection = Box<Problem>;
+
+    async fn from_request_parts(parts: &mut Parts, state: &State) -> Told<Self> {
+        let pass = parts.extensions.get::<Arc<Pass>>().cloned();
+        if pass.is_none() && state.inner.owners.is_some() {
+            let detail = "this path was reached without a look at credentials";
+            return Err(Problem::new(Kind::CredentialRequired, detail));
+        }
+        Ok(Self(State { inner: Arc::clone(&state.inner), pass }))
+    }
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -39,30 +64,151 @@ struct Inner {
     keys: Keys,
     members: Mutex<BTreeMap<MemberId, MemberSlot>>,
     observed: Observed,
+    /// Whose members are whose, where some are let in and others are not.
+    owners: Option<Arc<Owners>>,
+}
+
+/// Records what was asked even if whoever asked leaves before the answer.
+struct Noted<'a> {
+    pass: &'a Pass,
+    /// `None` if it is not worth it, or was done.
+    command: Option<Command>,
+}
+
+impl<'a> Noted<'a> {
+    fn new(pass: &'a Pass, command: &Command) -> Self {
+        Self { pass, command: needs(command).is_manage().then(|| command.clone()) }
+    }
+
+    fn told<T>(mut self, told: Result<&T, &Error>) {
+        if let Some(command) = self.command.take() {
+            self.pass.note(&command, Some(told));
+        }
+    }
+}
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        if let Some(command) = &self.command {
+            self.pass.note::<()>(command, None);
+        }
+    }
 }
 
 impl State {
     /// A door to this store. Who asks through it without a name of its own asks as the member that
     /// `bellwether` is. `stop` ends all that waits: the observer, streams and long polls.
-    pub(crate) fn new(bellwether: Bellwether, stop: CancellationToken) -> Self {
-        Self(Arc::new(Inner {
+    pub(crate) fn new(
+        bellwether: Bellwether,
+        stop: CancellationToken,
+        owners: Option<Arc<Owners>>,
+    ) -> Self {
+        let inner = Arc::new(Inner {
             bellwether,
             keys: Keys::default(),
             members: Mutex::default(),
             observed: Observed::new(stop),
-        }))
+            owners,
+        });
+        Self { inner, pass: None }
+    }
+
+    /// As the door itself, which may do everything.
+    pub(crate) fn own(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), pass: None }
+    }
+
+    /// Refuses what whoever asks may not do.
+    pub(crate) fn check(&self, needs: &Needs<'_>) -> Told<()> {
+        match &self.pass {
+            Some(pass) => Ok(pass.grants.check(needs).inspect_err(|_| {
+                pass.record.count_forbidden();
+            })?),
+            None => Ok(()),
+        }
+    }
+
+    /// Until the credential does not count any more.
+    pub(crate) async fn ended(&self) {
+        match &self.pass {
+            Some(pass) => pass.ended.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Asks as it is, as far as whoever asks may.
+    pub(crate) async fn call(
+        &self,
+        request: Request,
+        contents: Vec<Bytes>,
+    ) -> Result<Reply, Error> {
+        let Some(pass) = &self.pass else {
+            return self.inner.bellwether.call(request, contents).await;
+        };
+        pass.check(&request.command)?;
+        let noted = Noted::new(pass, &request.command);
+        let told = self.inner.bellwether.call(request, contents).await;
+        noted.told(told.as_ref());
+        told
+    }
+
+    /// The same for what stands even if whoever asks leaves.
+    pub(crate) async fn call_for_good(&self, request: Request) -> Result<Reply, Error> {
+        if let Some(pass) = &self.pass {
+            pass.check(&request.command)?;
+        }
+        self.inner.bellwether.call_for_good(request, Vec::new()).await
+    }
+
+    /// Begins a backup, as far as whoever asks may: its first bytes, and what has the others.
+    pub(crate) async fn begin_backup(&self) -> Result<(Bytes, Backup), Error> {
+        let mut backup = self.inner.bellwether.backup();
+        let Some(pass) = &self.pass else {
+            return Ok((backup.next().await?.unwrap_or_default(), backup));
+        };
+        let command = Command::Backup { id: 0, step: 0 };
+        pass.check(&command)?;
+        let noted = Noted::new(pass, &command);
+        let first = backup.next().await;
+        noted.told(first.as_ref());
+        Ok((first?.unwrap_or_default(), backup))
+    }
+
+    /// Joins as a member that is whoever asks' alone; or nobody's, if the door itself does.
+    pub(crate) async fn join(
+        &self,
+        id: MemberId,
+        metadata: &str,
+        ttl_ms: u64,
+    ) -> Result<Reply, Error> {
+        let principal = self.pass.as_ref().map(|pass| &pass.principal);
+        let owners = self.inner.owners.as_ref();
+        if owners.is_some_and(|owners| !owners.claim(id, principal, ttl_ms, self.now().boot)) {
+            return Err(Refusal::MemberGone.into());
+        }
+        let metadata = principal.map_or_else(|| metadata.into(), |of| marked(metadata, of));
+        let command = Command::Join { id, metadata, ttl_ms };
+        let told = self.call(request(MemberSlot(0), RequestNumber(0), command), Vec::new()).await;
+        match (owners, &told) {
+            (Some(owners), Ok(Reply { outcome: Outcome::Joined(slot), .. })) => {
+                owners.joined(id, *slot);
+            }
+            (Some(owners), Err(_)) => owners.refused(id),
+            _ => {}
+        }
+        told
     }
 
     pub(crate) fn bellwether(&self) -> &Bellwether {
-        &self.0.bellwether
+        &self.inner.bellwether
     }
 
     pub(crate) fn keys(&self) -> &Keys {
-        &self.0.keys
+        &self.inner.keys
     }
 
     pub(crate) fn observed(&self) -> &Observed {
-        &self.0.observed
+        &self.inner.observed
     }
 
     /// What may wait for long, unless the server stops; then it is dropped, which withdraws it.
@@ -70,15 +216,20 @@ impl State {
         tokio::select! {
             biased;
             told = wait => told,
-            () = self.0.observed.stopped().cancelled() => {
+            () = self.inner.observed.stopped().cancelled() => {
                 let detail = "the server stops; nothing was handed out; ask again when it is back";
                 Err(Problem::new(Kind::Closed, detail).retry_after(1000))
+            }
+            () = self.ended() => {
+                let detail = "the credential was revoked, changed or has expired while this waited; \
+                              nothing was handed out";
+                Err(Problem::new(Kind::CredentialRequired, detail))
             }
         }
     }
 
     pub(crate) fn now(&self) -> Now {
-        self.0.bellwether.clock().now()
+        self.inner.bellwether.clock().now()
     }
 
     /// The wall-clock time at which a moment on the boot clock will be, as things stand.
@@ -89,7 +240,7 @@ impl State {
 
     /// Asks as the door itself, without a memory of the outcome.
     pub(crate) async fn ask(&self, command: Command) -> Told<Outcome> {
-        Ok(self.ask_as(self.0.bellwether.slot(), command, Vec::new()).await?.outcome)
+        Ok(self.ask_as(self.inner.bellwether.slot(), command, Vec::new()).await?.outcome)
     }
 
     pub(crate) async fn ask_as(
@@ -99,7 +250,7 @@ impl State {
         contents: Vec<Bytes>,
     ) -> Told<Reply> {
         let request = request(member, RequestNumber(0), command);
-        Ok(self.0.bellwether.call(request, contents).await?)
+        Ok(self.call(request, contents).await?)
     }
 
     pub(crate) async fn members(&self) -> Told<Vec<MemberInfo>> {
@@ -117,14 +268,22 @@ impl State {
             return Err(Problem::invalid("member", why));
         }
         let known = self.lock_members().get(&id).copied();
-        if let Some(slot) = known {
-            return Ok(slot);
+        let slot = if let Some(slot) = known {
+            slot
+        } else {
+            let members = self.own().members().await?;
+            let slot = members.iter().find(|member| member.id == id).map(|member| member.slot);
+            let slot = slot.ok_or(Refusal::MemberGone)?;
+            self.remember(id, slot);
+            slot
+        };
+        match (&self.pass, &self.inner.owners) {
+            // Another one's is as one that is not there.
+            (Some(pass), Some(owners)) if !owners.is_of(slot, &pass.principal, self.now().boot) => {
+                Err(Refusal::MemberGone.into())
+            }
+            _ => Ok(slot),
         }
-        let members = self.members().await?;
-        let slot = members.iter().find(|member| member.id == id).map(|member| member.slot);
-        let slot = slot.ok_or(Refusal::MemberGone)?;
-        self.remember(id, slot);
-        Ok(slot)
     }
 
     pub(crate) fn remember(&self, id: MemberId, slot: MemberSlot) {
@@ -140,7 +299,7 @@ impl State {
     }
 
     fn lock_members(&self) -> std::sync::MutexGuard<'_, BTreeMap<MemberId, MemberSlot>> {
-        self.0.members.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Stats: the whole store in a few numbers.
 
-use axum::extract::State as Door;
 use axum::response::Response;
 use bellwether::core::command::Command;
 use bellwether::core::outcome::{Counts, LeaseState, Outcome, Totals};
@@ -11,7 +10,7 @@ use super::extract::json;
 use super::keys::is_key;
 use super::problem::Told;
 use super::queues::{PAGE_MAX, ShownCounts, ShownTotals};
-use super::state::{State, unexpected};
+use super::state::{Door, State, unexpected};
 
 /// The whole store in a few numbers.
 #[derive(Debug, Default, Serialize, ToSchema)]

@@ -27,6 +27,7 @@ pub(super) async fn live() -> &'static str {
 
 pub(super) async fn ready(State(site): State<Arc<Site>>) -> Response {
     match why_not_ready(&site).await {
+        None if site.config.is_insecure() => "ready\ninsecure_allow_remote\n".into_response(),
         None => "ready\n".into_response(),
         Some(why) => Problem::new(Kind::NotReady, why).into_response(),
     }

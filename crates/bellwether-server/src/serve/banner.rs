@@ -13,7 +13,12 @@ const FIRST_COMMANDS: [&str; 3] = [
     "bellwether receive orders --completeSERVER",
 ];
 
-pub(super) fn write(out: &mut dyn Write, site: &Site, socket: Option<&Path>) -> io::Result<()> {
+pub(super) fn write(
+    out: &mut dyn Write,
+    site: &Site,
+    socket: Option<&Path>,
+    root: Option<&Path>,
+) -> io::Result<()> {
     // With TLS both schemes have one letter more.
     let s = if site.config.tls_cert.path().is_some() { "s" } else { "" };
     let url = format!("http{s}://{}", site.connections.http.address());
@@ -27,6 +32,16 @@ pub(super) fn write(out: &mut dyn Write, site: &Site, socket: Option<&Path>) -> 
         writeln!(out, "  socket   bellwether+unix:{}", path.display())?;
     }
     writeln!(out, "  store    {}", site.place())?;
+    if let Some(access) = &site.access {
+        writeln!(out, "  rules    {}", access.path().display())?;
+    }
+    if let Some(token) = root {
+        writeln!(
+            out,
+            "  token    {}: may do everything; only this user can read it",
+            token.display()
+        )?;
+    }
     if site.config.virtual_clock {
         writeln!(out, "  time     moved by POST {url}/v1/test/clock/advance")?;
         writeln!(out, "  empty it POST {url}/v1/test/reset")?;

@@ -1,14 +1,16 @@
 //! How many connections there are, and when they have all ended.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::tally::Tally;
+use crate::access::Origin;
 use crate::config::{Config, Source};
 
 /// See the module.
@@ -37,6 +39,53 @@ pub(crate) struct Places {
     max: u32,
     free: Arc<Semaphore>,
     refused: AtomicU64,
+    addresses: Arc<Addresses>,
+}
+
+/// A place that is taken.
+#[derive(Debug)]
+pub(super) struct Place {
+    _of_all: OwnedSemaphorePermit,
+    _of_address: Option<OfAddress>,
+}
+
+/// How many come from where; loopback is not counted.
+#[derive(Debug)]
+struct Addresses {
+    max: u64,
+    open: Mutex<HashMap<IpAddr, u64>>,
+}
+
+/// One of an address.
+#[derive(Debug)]
+struct OfAddress {
+    address: IpAddr,
+    addresses: Arc<Addresses>,
+}
+
+impl Addresses {
+    /// One more, or too many.
+    fn enter(self: &Arc<Self>, address: IpAddr) -> Option<OfAddress> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = open.entry(address).or_default();
+        if *count >= self.max {
+            return None;
+        }
+        *count += 1;
+        Some(OfAddress { address, addresses: Arc::clone(self) })
+    }
+}
+
+impl Drop for OfAddress {
+    fn drop(&mut self) {
+        let mut open = self.addresses.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = open.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.address);
+            }
+        }
+    }
 }
 
 /// Requests that were refused before any route saw them, and why.
@@ -67,8 +116,10 @@ impl Connections {
     pub(super) fn new(config: &Config, http: SocketAddr, wire: SocketAddr) -> Arc<Self> {
         // Both kinds may be there in full.
         let of_system = (connections_of_system() / 2).max(1);
+        let max = config.connections_per_address_max.get();
+        let addresses = Arc::new(Addresses { max, open: Mutex::default() });
         let places = |setting: &str, wanted, address| {
-            let places = Places::new(wanted, of_system, address);
+            let places = Places::new(wanted, of_system, address, Arc::clone(&addresses));
             // What nobody asked for is not missed; the metrics show what there is.
             if places.max() < wanted && *config.source(setting) != Source::Default {
                 tracing::warn!(
@@ -110,15 +161,21 @@ impl Connections {
 }
 
 impl Places {
-    fn new(wanted: u64, of_system: u32, address: SocketAddr) -> Self {
+    fn new(wanted: u64, of_system: u32, address: SocketAddr, addresses: Arc<Addresses>) -> Self {
         let max = u32::try_from(wanted).unwrap_or(u32::MAX).min(of_system);
         let free = Arc::new(Semaphore::new(max as usize));
-        Self { address, max, free, refused: AtomicU64::new(0) }
+        Self { address, max, free, refused: AtomicU64::new(0), addresses }
     }
 
     /// A place for one connection more, or none. It is free again when the place is dropped.
-    pub(super) fn enter(&self) -> Option<OwnedSemaphorePermit> {
-        let place = Arc::clone(&self.free).try_acquire_owned().ok();
+    pub(super) fn enter(&self, origin: &Origin) -> Option<Place> {
+        let place = Arc::clone(&self.free).try_acquire_owned().ok().and_then(|of_all| {
+            let of_address = match origin.remote() {
+                Some(address) => Some(self.addresses.enter(address)?),
+                None => None,
+            };
+            Some(Place { _of_all: of_all, _of_address: of_address })
+        });
         if place.is_none() {
             self.refused.fetch_add(1, Ordering::Relaxed);
         }
@@ -163,4 +220,28 @@ fn connections_of_system() -> u32 {
     }
     let files = limit.current.unwrap_or(u64::MAX);
     u32::try_from(files / 5 * 4).unwrap_or(u32::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_address_does_not_take_all_places() {
+        let addresses = Arc::new(Addresses { max: 2, open: Mutex::default() });
+        let places = Places::new(9, 9, "127.0.0.1:0".parse().unwrap(), addresses);
+        let from = |address: &str| {
+            let address = address.parse().unwrap();
+            places.enter(&Origin::Network { address, names: [].into() })
+        };
+        let first = from("192.0.2.1");
+        let _second = from("192.0.2.1").unwrap();
+        assert!(from("192.0.2.1").is_none() && from("::ffff:192.0.2.1").is_none());
+        assert!(from("192.0.2.2").is_some(), "another one");
+        drop(first);
+        assert!(from("192.0.2.1").is_some(), "one has gone");
+        let near: Vec<_> = (0..5).map(|_| from("127.0.0.1")).collect();
+        assert!(near.iter().all(Option::is_some), "loopback");
+        assert_eq!(places.refused(), 2);
+    }
 }

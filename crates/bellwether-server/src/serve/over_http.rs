@@ -12,38 +12,38 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 use tower::ServiceExt as _;
 
+use super::connections::Place;
 use super::door::send_away;
 use super::paced::{Asked, Paced};
-use super::peer::Peer;
 use super::site::Site;
 use super::tls::{Spoken, Tls, shake};
+use crate::access::Origin;
 
 /// Room for a head and for what a body brings at once.
 const BUFFER_BYTES_MIN: usize = 64 << 10;
 /// To one connection too many.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
-    content-type: application/problem+json\r\ncontent-length: 199\r\n\r\n\
+    content-type: application/problem+json\r\ncontent-length: 244\r\n\r\n\
     {\"type\":\"/v1/problems/too-many-connections\",\
     \"title\":\"There are too many connections\",\"status\":503,\
-    \"detail\":\"the server has reached http_connections_max; try again\",\
+    \"detail\":\"the server has reached http_connections_max, or this address connections_per_address_max; try again\",\
     \"retry\":true,\"retry_after_ms\":1000}";
 
 /// Carries the requests of one connection, in a task of its own.
-pub(super) fn admit(stream: TcpStream, site: &Arc<Site>) {
-    match site.connections.http.enter() {
+pub(super) fn admit(stream: TcpStream, origin: Origin, site: &Arc<Site>) {
+    match site.connections.http.enter(&origin) {
         Some(place) => {
-            tokio::spawn(carry(stream, Peer::default(), Arc::clone(site), place));
+            tokio::spawn(carry(stream, origin, Arc::clone(site), place));
         }
         None => send_away(stream, FULL, site.connections.send_away()),
     }
 }
 
 /// The same over TLS, which one too many is told over, too: if there is a place for that.
-pub(super) fn admit_over(tls: &Arc<Tls>, stream: TcpStream, site: &Arc<Site>) {
-    let place = site.connections.http.enter();
+pub(super) fn admit_over(tls: &Arc<Tls>, stream: TcpStream, origin: Origin, site: &Arc<Site>) {
+    let place = site.connections.http.enter(&origin);
     let leaving = if place.is_none() { site.connections.send_away() } else { None };
     if place.is_none() && leaving.is_none() {
         return;
@@ -52,7 +52,9 @@ pub(super) fn admit_over(tls: &Arc<Tls>, stream: TcpStream, site: &Arc<Site>) {
     tokio::spawn(async move {
         let shaken = shake(stream, &tls, Spoken::Http, &site).await;
         match (shaken, place) {
-            (Some((stream, peer)), Some(place)) => carry(stream, peer, site, place).await,
+            (Some((stream, peer)), Some(place)) => {
+                carry(stream, origin.named(peer), site, place).await;
+            }
             (Some((stream, _)), None) => send_away(stream, FULL, leaving),
             (None, _) => {}
         }
@@ -60,7 +62,7 @@ pub(super) fn admit_over(tls: &Arc<Tls>, stream: TcpStream, site: &Arc<Site>) {
 }
 
 /// Carries the requests of one connection, one after the other.
-async fn carry<S>(stream: S, peer: Peer, site: Arc<Site>, place: OwnedSemaphorePermit)
+async fn carry<S>(stream: S, origin: Origin, site: Arc<Site>, place: Place)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -70,8 +72,8 @@ where
     let service = service_fn(move |request: Request<Incoming>| {
         asked.begin();
         let mut request = request.map(Body::new);
-        if !peer.names().is_empty() {
-            request.extensions_mut().insert(peer.clone());
+        if to_site.access.is_some() {
+            request.extensions_mut().insert(origin.clone());
         }
         let (router, asked) = (to_site.router(), Arc::clone(&asked));
         async move { router.oneshot(request).await.map(|answer| asked.answer(answer)) }

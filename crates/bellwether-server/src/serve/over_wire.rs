@@ -7,21 +7,21 @@ use bellwether::wire::frame::put_frame;
 use bellwether::wire::{Goodbye, Kind, MAGIC, Why};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 
+use super::connections::Place;
 use super::door::send_away;
-use super::peer::Peer;
 use super::site::Site;
 use super::tls::{Spoken, Tls, shake};
+use crate::access::{Door as Gated, Origin};
 
 /// Serves one connection, in a task of its own. One too many is told so and closed.
-pub(super) fn admit<S>(stream: S, site: &Arc<Site>)
+pub(super) fn admit<S>(stream: S, origin: Origin, site: &Arc<Site>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    match site.connections.wire.enter() {
+    match site.connections.wire.enter(&origin) {
         Some(place) => {
-            if let Some(serving) = serve(stream, Peer::default(), site, place) {
+            if let Some(serving) = serve(stream, origin, site, place) {
                 tokio::spawn(serving);
             }
         }
@@ -30,8 +30,8 @@ where
 }
 
 /// The same over TLS, which one too many is told over, too: if there is a place for that.
-pub(super) fn admit_over(tls: &Arc<Tls>, stream: TcpStream, site: &Arc<Site>) {
-    let place = site.connections.wire.enter();
+pub(super) fn admit_over(tls: &Arc<Tls>, stream: TcpStream, origin: Origin, site: &Arc<Site>) {
+    let place = site.connections.wire.enter(&origin);
     let leaving = if place.is_none() { site.connections.send_away() } else { None };
     if place.is_none() && leaving.is_none() {
         return;
@@ -41,7 +41,7 @@ pub(super) fn admit_over(tls: &Arc<Tls>, stream: TcpStream, site: &Arc<Site>) {
         let shaken = shake(stream, &tls, Spoken::Wire, &site).await;
         match (shaken, place) {
             (Some((stream, peer)), Some(place)) => {
-                if let Some(serving) = serve(stream, peer, &site, place) {
+                if let Some(serving) = serve(stream, origin.named(peer), &site, place) {
                     serving.await;
                 }
             }
@@ -54,31 +54,35 @@ pub(super) fn admit_over(tls: &Arc<Tls>, stream: TcpStream, site: &Arc<Site>) {
 /// The connection, as a future; `None` if the store is not open.
 fn serve<S>(
     stream: S,
-    peer: Peer,
+    origin: Origin,
     site: &Site,
-    place: OwnedSemaphorePermit,
+    place: Place,
 ) -> Option<impl Future<Output = ()> + use<S>>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let (acceptor, stop) = site.acceptor()?;
+    let (acceptor, owners, stop) = site.acceptor()?;
     let connections = Arc::clone(&site.connections);
+    let access = site.access.clone();
     Some(async move {
-        let ended = acceptor.serve(stream, stop).await;
+        let gate = access.map(|access| Gated { access, origin: origin.clone() });
+        let ended = match gate.zip(owners) {
+            None => acceptor.serve(stream, stop).await,
+            Some((gate, owners)) => acceptor.serve_through(&gate, owners, stream, stop).await,
+        };
         if let Some(reason) = reason(&ended) {
             connections.wire_dropped.count(reason);
         }
-        let names = peer.names();
         match ended {
-            Ended::Left => tracing::debug!(?names, "a connection of the wire was closed"),
+            Ended::Left => tracing::debug!(?origin, "a connection of the wire was closed"),
             Ended::SentAway(why) => {
-                tracing::debug!(?names, ?why, "a connection of the wire was ended");
+                tracing::debug!(?origin, ?why, "a connection of the wire was ended");
             }
             Ended::Late(late) => {
-                tracing::debug!(?names, %late, "a connection of the wire was ended");
+                tracing::debug!(?origin, %late, "a connection of the wire was ended");
             }
             Ended::Broken(e) => {
-                tracing::debug!(?names, error = %e, "a connection of the wire broke off");
+                tracing::debug!(?origin, error = %e, "a connection of the wire broke off");
             }
         }
         drop(place);
@@ -100,7 +104,9 @@ fn reason(ended: &Ended) -> Option<&'static str> {
 
 /// To one connection too many.
 fn full() -> Vec<u8> {
-    goodbye(Why::Limit, "the server has reached wire_connections_max; try again")
+    let text = "the server has reached wire_connections_max, or this address \
+                connections_per_address_max; try again";
+    goodbye(Why::Limit, text)
 }
 
 /// Last words to somebody who has not been let in.

@@ -8,8 +8,6 @@ use webpki::EndEntityCert;
 /// The names in the certificate that the other side has shown and that was verified: its URIs, as
 /// `spiffe://example.org/worker`, and its DNS names, as `worker.example.org`, in lower case. Only a
 /// URI has a colon in it. Nobody's common name counts.
-///
-/// Requests over HTTP carry it as an extension, if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Peer {
     names: Arc<[String]>,
@@ -26,8 +24,12 @@ impl Peer {
     }
 
     /// Empty for who has shown no certificate.
-    pub(crate) fn names(&self) -> &[String] {
+    pub(super) fn names(&self) -> &[String] {
         &self.names
+    }
+
+    pub(crate) fn into_names(self) -> Arc<[String]> {
+        self.names
     }
 }
 

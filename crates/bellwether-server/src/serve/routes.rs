@@ -12,6 +12,7 @@ use bellwether::clock::{Clock, VirtualClock};
 use serde::{Deserialize, Serialize};
 
 use super::Site;
+use super::credentials;
 use super::guard::{self, Guard};
 use crate::http::limits::{self, BodyLimits};
 use crate::http::problem::{Kind, Problem, Told};
@@ -47,10 +48,14 @@ pub(super) fn all(site: &Arc<Site>, store: Option<http::State>) -> Router {
         hosts: site.config.http_hosts.0.clone(),
         refusals: Arc::clone(&site.connections.refusals),
     });
-    routes
+    routes = routes
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(middleware::from_fn_with_state(body, limits::check))
-        .layer(middleware::from_fn_with_state(guard, guard::check))
+        .layer(middleware::from_fn_with_state(body, limits::check));
+    if let Some(access) = &site.access {
+        let access = Arc::clone(access);
+        routes = routes.layer(middleware::from_fn_with_state(access, credentials::check));
+    }
+    routes.layer(middleware::from_fn_with_state(guard, guard::check))
 }
 
 async fn opening() -> Box<Problem> {

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use axum::Router;
 use bellwether::clock::Clock;
-use bellwether::wire::accept::{Acceptor, Limits};
+use bellwether::wire::accept::{Acceptor, Limits, Owners};
 use bellwether::{Bellwether, Error};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connections::Connections;
 use super::routes;
+use crate::access::Access;
 use crate::cli::Failure;
 use crate::config::Config;
 use crate::http;
@@ -25,6 +26,8 @@ pub(crate) struct Site {
     pub(crate) config: Config,
     pub(crate) clock: Clock,
     pub(crate) connections: Arc<Connections>,
+    /// Who may ask, if not everybody.
+    pub(crate) access: Option<Arc<Access>>,
     /// Cancelled when the server is to stop; who waits long should listen.
     pub(crate) stopping: CancellationToken,
     pub(crate) health: Look,
@@ -43,6 +46,8 @@ struct Shown {
     store: Option<Bellwether>,
     router: Router,
     acceptor: Option<Acceptor>,
+    /// Whose members are whose, where that is told apart.
+    owners: Option<Arc<Owners>>,
     /// Cancelled when this store is no longer shown, or the server stops.
     stop: CancellationToken,
 }
@@ -53,12 +58,14 @@ impl Site {
         config: Config,
         clock: Clock,
         connections: Arc<Connections>,
+        access: Option<Arc<Access>>,
         traces: Option<Traces>,
     ) -> Self {
         Self {
             config,
             clock,
             connections,
+            access,
             stopping: CancellationToken::new(),
             health: Look::within(Duration::from_secs(1)),
             // As long as whoever asks for metrics waits by default.
@@ -77,13 +84,17 @@ impl Site {
     }
 
     /// Shows a store; whoever waits in the one before is asked to end.
-    pub(super) fn show(self: &Arc<Self>, store: Bellwether) -> Result<(), Error> {
+    pub(super) async fn show(self: &Arc<Self>, store: Bellwether) -> Result<(), Error> {
         let acceptor = Some(Acceptor::new(&store, self.wire_limits())?);
         let stop = self.stopping.child_token();
-        let state = http::State::new(store.clone(), stop.clone());
+        let owners = match &self.access {
+            Some(_) => Some(Arc::new(Owners::of(&store).await?)),
+            None => None,
+        };
+        let state = http::State::new(store.clone(), stop.clone(), owners.clone());
         self.observers.spawn(http::observe(state.clone()));
         let router = routes::all(self, Some(state));
-        self.put(Shown { store: Some(store), router, acceptor, stop });
+        self.put(Shown { store: Some(store), router, acceptor, owners, stop });
         Ok(())
     }
 
@@ -114,11 +125,12 @@ impl Site {
         self.shown.read().unwrap_or_else(PoisonError::into_inner).router.clone()
     }
 
-    /// What lets a connection of the wire into the store, and what ends it; `None` if the store is
-    /// not open.
-    pub(super) fn acceptor(&self) -> Option<(Acceptor, CancellationToken)> {
+    /// What lets a connection of the wire into the store, whose members are whose, and what ends it;
+    /// `None` if the store is not open.
+    pub(super) fn acceptor(&self) -> Option<(Acceptor, Option<Arc<Owners>>, CancellationToken)> {
         let shown = self.shown.read().unwrap_or_else(PoisonError::into_inner);
-        shown.acceptor.clone().map(|acceptor| (acceptor, shown.stop.clone()))
+        let acceptor = shown.acceptor.clone()?;
+        Some((acceptor, shown.owners.clone(), shown.stop.clone()))
     }
 
     /// Where the store is.
@@ -140,7 +152,7 @@ impl Site {
                 other => Error::Failed(other.to_string()),
             })?;
         let old = self.store();
-        self.show(empty)?;
+        self.show(empty).await?;
         if let Some(old) = old {
             old.close().await;
         }

@@ -15,12 +15,12 @@ async fn site(flags: &[(&'static str, &str)]) -> Arc<Site> {
         if config.virtual_clock { Clock::Virtual(VirtualClock::new()) } else { Clock::System };
     let store = open(&config, &clock).await.unwrap();
     let connections = Connections::new(&config, config.http, config.wire);
-    let site = Arc::new(Site::new(config, clock, connections, None));
+    let site = Arc::new(Site::new(config, clock, connections, None, None));
     site.show_opening();
     assert_eq!(ask(&site, "GET", "/readyz", "").await.0, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(ask(&site, "GET", "/livez", "").await.0, StatusCode::OK);
     assert_eq!(ask(&site, "GET", "/v1/queues", "").await.0, StatusCode::SERVICE_UNAVAILABLE);
-    site.show(store).unwrap();
+    site.show(store).await.unwrap();
     site
 }
 

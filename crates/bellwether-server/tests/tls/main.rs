@@ -8,6 +8,7 @@ mod clients;
 mod foreign;
 mod handbook;
 mod renewing;
+mod rules;
 #[path = "../serve/server.rs"]
 #[allow(dead_code, reason = "other tests need the rest")]
 mod server;

@@ -31,6 +31,7 @@ use super::ask::{Ask, Asker, wake};
 use super::local::shared::Entered;
 use super::pending::Pending;
 use crate::clock::Clock;
+use crate::credential::Credential;
 use crate::error::Error;
 pub(crate) use address::Address;
 #[cfg(feature = "tls")]
@@ -50,6 +51,8 @@ pub(crate) struct RemoteOptions {
     pub(crate) clock: Clock,
     /// How long a call waits for a connection.
     pub(crate) patience: Duration,
+    /// What it is shown.
+    pub(crate) credential: Credential,
     #[cfg(feature = "tls")]
     pub(crate) tls: TlsOptions,
 }
@@ -107,6 +110,10 @@ impl Core {
     fn hand_in(&self, ask: &Arc<Ask>) {
         let entered = self.desk().enter(self.options.clock.boot(), ask);
         wake(entered.ok().and_then(|(_, waker)| waker));
+    }
+
+    fn denied(&self, why: String) -> Error {
+        Error::Denied { address: self.options.address.to_string(), why }
     }
 
     fn unreachable(&self, why: impl std::fmt::Display) -> Error {

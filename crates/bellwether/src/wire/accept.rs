@@ -1,10 +1,12 @@
 //! The server's side of the wire: a store, open to those who connect.
 //!
 //! The caller owns the sockets: it listens, and hands every stream it accepts to
-//! [`Acceptor::serve`], whose future is the connection.
+//! [`Acceptor::serve`], whose future is the connection. Who is not trusted comes through a [`Gate`].
 
 mod connection;
+mod gate;
 mod looks;
+mod owners;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +22,8 @@ use crate::engine::local::Local;
 use crate::error::Error;
 use crate::handle::Bellwether;
 use connection::Connection;
+pub use gate::{Gate, Pass, Record, Turned};
+pub use owners::{Owners, marked};
 
 /// What one connection may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,12 +133,25 @@ impl Acceptor {
     }
 
     /// Serves one connection until it ends, or until `stop`: then what was asked is answered first.
+    /// Whoever is at its other end is trusted with everything.
     pub async fn serve(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin,
         stop: CancellationToken,
     ) -> Ended {
-        Connection::new(self, stream).run(stop).await
+        Connection::new(self, stream, None).run(stop).await
+    }
+
+    /// The same for whoever the gate lets in, as far as its pass allows. Whose members are whose is
+    /// kept in `owners`, one for all connections to a store.
+    pub async fn serve_through(
+        &self,
+        gate: &dyn Gate,
+        owners: Arc<Owners>,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
+        stop: CancellationToken,
+    ) -> Ended {
+        Connection::new(self, stream, Some((gate, owners))).run(stop).await
     }
 
     fn welcome(&self) -> Welcome {

@@ -12,8 +12,8 @@ use bellwether_core::codec::{BadBytes, Reader, put_number, put_text};
 
 use super::{VERSION, VERSION_MIN, WireError};
 
-/// The client says who it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The client says who it is. What it shows is not shown by `Debug`.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Hello {
     /// The oldest and the newest version it speaks.
     pub versions: (u16, u16),
@@ -21,6 +21,17 @@ pub struct Hello {
     pub name: String,
     /// What shows its rights; empty where none are asked for.
     pub credential: String,
+}
+
+impl std::fmt::Debug for Hello {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let credential = if self.credential.is_empty() { "none" } else { "<secret>" };
+        f.debug_struct("Hello")
+            .field("versions", &self.versions)
+            .field("name", &self.name)
+            .field("credential", &credential)
+            .finish()
+    }
 }
 
 impl Hello {

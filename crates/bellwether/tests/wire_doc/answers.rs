@@ -12,6 +12,7 @@ use bellwether::core::outcome::{
     Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, LeftAs, MemberInfo, Outcome,
     QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo, Totals,
 };
+use bellwether::core::right::Right;
 use bellwether::core::time::{BootTime, WallTime};
 use bellwether::message::Value;
 
@@ -293,6 +294,7 @@ pub(crate) fn refusals() -> Vec<(&'static str, Refusal)> {
         MessageNotFound => Refusal::MessageNotFound(SequenceNumber(707)),
         MemberGone => Refusal::MemberGone,
         Lease => Refusal::Lease(LeaseRefusal::NotGranted(lease("chores"))),
+        Forbidden => Refusal::Forbidden { right: Right::Manage, on: "all queues".into() },
     })
 }
 

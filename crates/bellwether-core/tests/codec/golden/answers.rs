@@ -19,6 +19,7 @@ use bellwether_core::outcome::{
     Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, LeftAs, MemberInfo, Outcome,
     QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo,
 };
+use bellwether_core::right::Right;
 use bellwether_core::settings::QueueSettings;
 
 type Answer = Result<Outcome, Refusal>;
@@ -228,6 +229,10 @@ fn refusals() -> Vec<(Refusal, &'static str)> {
         (Refusal::LockLost(AT.sequence), "020eac02"),
         (Refusal::MessageNotFound(AT.sequence), "020fac02"),
         (Refusal::MemberGone, "0210"),
+        (
+            Refusal::Forbidden { right: Right::Send, on: "all queues".into() },
+            "0212020a616c6c20717565756573",
+        ),
     ]
 }
 

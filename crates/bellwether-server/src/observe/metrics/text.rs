@@ -210,7 +210,15 @@ impl Snapshot {
         let help = "Connections of the wire there may be at a time";
         out.gauge(("wire_connections_max", help), wire.max())?;
         let help = "Connections of the wire refused because there were too many";
-        out.counter(("wire_connections_refused", help), wire.refused())
+        out.counter(("wire_connections_refused", help), wire.refused())?;
+        let access = self.site.access.as_ref().map_or([0; 3], |access| access.counts());
+        let [turned, forbidden, unrecorded] = access;
+        let help = "Credentials that were missing, unknown or over";
+        out.counter(("credentials_refused", help), turned)?;
+        let help = "Asks that the credential did not allow";
+        out.counter(("asks_forbidden", help), forbidden)?;
+        let help = "Lines of the audit log that could not be written";
+        out.counter(("audit_failures", help), unrecorded)
     }
 
     fn queues(&self, out: &mut Families<'_>) -> fmt::Result {

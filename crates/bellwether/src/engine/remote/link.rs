@@ -54,6 +54,8 @@ enum Broken {
     Absent(Error),
     /// Another one may be.
     For(String),
+    /// We are not let in.
+    Denied(String),
     /// None will ever be.
     Good(Error),
 }
@@ -65,8 +67,19 @@ impl Broken {
 
     fn of(goodbye: Goodbye) -> Self {
         match goodbye.why {
-            Why::Version | Why::Credential => Self::Good(Error::Failed(goodbye.text)),
+            Why::Version => Self::Good(Error::Failed(goodbye.text)),
+            Why::Credential => Self::Denied(goodbye.text),
             _ => Self::For(format!("the server ended the connection: {}", goodbye.text)),
+        }
+    }
+
+    /// What everybody hears if it is of no use to try again, else why this one did not do.
+    fn last_words(self, core: &Core) -> Result<Error, Error> {
+        match self {
+            Self::Good(error) => Ok(error),
+            Self::Denied(why) if !core.options.credential.may_change() => Ok(core.denied(why)),
+            Self::Absent(error) => Err(error),
+            Self::For(why) | Self::Denied(why) => Err(core.unreachable(why)),
         }
     }
 
@@ -108,6 +121,7 @@ impl Connected {
                 Ok(connected) => return Ok(connected),
                 Err(Broken::For(_)) if since.elapsed() < core.options.patience => {}
                 Err(Broken::For(why)) => return Err(core.unreachable(why)),
+                Err(Broken::Denied(why)) => return Err(core.denied(why)),
                 Err(Broken::Absent(error) | Broken::Good(error)) => return Err(error),
             }
             pause = longer(pause);
@@ -133,7 +147,7 @@ async fn connect(core: &Core) -> Result<Connected, Broken> {
         let hello = Hello {
             versions: (VERSION_MIN, VERSION),
             name: format!("pid {}", std::process::id()),
-            credential: String::new(),
+            credential: core.options.credential.read().map_err(Broken::Denied)?,
         };
         pipe.put(Kind::Hello, |out| hello.put(out));
         let frame = next(core, &mut pipe).await?;
@@ -229,12 +243,14 @@ pub(super) async fn run(core: Arc<Core>, first: Connected) {
         core.tell(told);
         connected = match broken {
             None => None,
-            Some(Broken::Good(error)) => {
-                let told = core.desk().close(&error);
-                core.tell(told);
-                None
-            }
-            Some(Broken::Absent(_) | Broken::For(_)) => reconnect(&core).await,
+            Some(broken) => match broken.last_words(&core) {
+                Ok(error) => {
+                    let told = core.desk().close(&error);
+                    core.tell(told);
+                    None
+                }
+                Err(_) => reconnect(&core).await,
+            },
         };
     }
     let told = core.desk().close(&Error::Closed);
@@ -254,14 +270,13 @@ async fn reconnect(core: &Core) -> Option<Connected> {
             Ok(connected) => return Some(connected),
             Err(broken) => broken,
         };
-        let error = match broken {
-            Broken::Good(error) => {
+        let error = match broken.last_words(core) {
+            Ok(error) => {
                 let told = core.desk().close(&error);
                 core.tell(told);
                 return None;
             }
-            Broken::Absent(error) => error,
-            Broken::For(why) => core.unreachable(why),
+            Err(error) => error,
         };
         let told = core.desk().waited(since.elapsed(), core.options.patience, &error);
         core.tell(told);

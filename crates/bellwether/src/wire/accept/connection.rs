@@ -11,6 +11,7 @@
 //!    again; everything else that was not heard goes back.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -21,10 +22,10 @@ use bellwether_core::error::Refusal;
 use bellwether_core::name::{MemberSlot, Ticket};
 use bellwether_core::outcome::Outcome;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::looks::{Looks, UnderWay};
-use super::{Acceptor, Ended, Late, Limits, goodbye};
+use super::{Acceptor, Ended, Gate, Late, Limits, Owners, Pass, goodbye};
 use crate::engine::ask::Ask;
 use crate::engine::content::Unread;
 use crate::engine::local::shared::{Entered, Shared};
@@ -37,6 +38,8 @@ use crate::wire::{FRAME_BYTES_MAX, Frame, Goodbye, Hello, Kind, Why, WireError};
 
 /// Answers are put into bytes while so much is not yet written; nothing is read beyond.
 const BACKLOG_BYTES_MAX: usize = 256 * 1024;
+/// To whoever was in, and is not any more.
+const ENDED: &str = "the credential was revoked, changed or has expired";
 
 /// See the module.
 pub(super) struct Connection<'a, S> {
@@ -44,6 +47,9 @@ pub(super) struct Connection<'a, S> {
     acceptor: &'a Acceptor,
     shared: &'a Shared,
     limits: &'a Limits,
+    gate: Option<(&'a dyn Gate, Arc<Owners>)>,
+    /// What the gate has allowed.
+    admitted: Option<Admitted>,
     /// Those who joined on this connection.
     members: BTreeSet<MemberSlot>,
     /// One of them has joined on another one since.
@@ -63,6 +69,13 @@ pub(super) struct Connection<'a, S> {
     looks: Looks,
 }
 
+/// What was allowed, for as long as it counts.
+struct Admitted {
+    pass: Arc<Pass>,
+    owners: Arc<Owners>,
+    ended: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
 struct Asked {
     ticket: Ticket,
     ask: Arc<Ask>,
@@ -74,6 +87,8 @@ struct Asked {
 enum Step {
     /// Nothing was said yet.
     New,
+    /// Not let in, which is said in a while.
+    Turned(Goodbye),
     Open,
     /// What was asked is answered, then it ends.
     Stopping,
@@ -82,13 +97,19 @@ enum Step {
 }
 
 impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
-    pub(super) fn new(acceptor: &'a Acceptor, stream: S) -> Self {
+    pub(super) fn new(
+        acceptor: &'a Acceptor,
+        stream: S,
+        gate: Option<(&'a dyn Gate, Arc<Owners>)>,
+    ) -> Self {
         let limits = &acceptor.limits;
         Self {
             pipe: Pipe::new(stream),
             acceptor,
             shared: acceptor.local.shared(),
             limits,
+            gate,
+            admitted: None,
             members: BTreeSet::new(),
             is_over: Arc::default(),
             outbox: Arc::default(),
@@ -118,6 +139,11 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
         loop {
+            if let Some(Admitted { ended, .. }) = &mut self.admitted
+                && ended.as_mut().poll(cx).is_ready()
+            {
+                self.end(goodbye(Why::Credential, ENDED));
+            }
             if std::mem::take(&mut self.is_promised) {
                 self.shared.work();
             } else {
@@ -144,14 +170,19 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 Poll::Pending => self.looks.written(backlog - self.pipe.backlog()),
             }
             if self.looks.poll(cx).is_ready() {
+                if let Step::Turned(last) = &self.step {
+                    self.end(last.clone());
+                    self.looks.greeted(self.limits);
+                    continue;
+                }
                 if let Some(late) = self.look() {
                     return Poll::Ready(self.leave_behind(late, cx));
                 }
                 continue;
             }
             if !is_read && (self.posted.is_empty() || self.pipe.backlog() > 0) {
-                let is_new = self.step == Step::New;
-                if is_new || !self.looks.sleep_over(self.under_way(), self.limits) {
+                let is_early = matches!(self.step, Step::New | Step::Turned(_));
+                if is_early || !self.looks.sleep_over(self.under_way(), self.limits) {
                     return Poll::Pending;
                 }
             }
@@ -215,7 +246,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 Ok(None) => break,
                 Err(e) => self.end(goodbye(Why::Protocol, e.to_string())),
             }
-            if matches!(self.step, Step::Ending(_)) {
+            if matches!(self.step, Step::Ending(_) | Step::Turned(_)) {
                 break;
             }
         }
@@ -267,6 +298,19 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             );
             return Err(goodbye(Why::Version, text));
         };
+        if let Some((gate, owners)) = &self.gate {
+            match gate.admit(&hello.credential) {
+                Ok(pass) => {
+                    let ended = Box::pin(pass.ended.clone().cancelled_owned());
+                    self.admitted = Some(Admitted { pass, owners: Arc::clone(owners), ended });
+                }
+                Err(turned) => {
+                    self.step = Step::Turned(goodbye(turned.why, turned.text));
+                    self.looks.turned(turned.after);
+                    return Ok(());
+                }
+            }
+        }
         let mut welcome = self.acceptor.welcome();
         welcome.version = version;
         self.pipe.put(Kind::Welcome, |out| welcome.put(out));
@@ -279,16 +323,22 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         if self.is_over.load(Ordering::Acquire) {
             return Err(goodbye(Why::Done, "the member speaks on another connection by now"));
         }
-        let call = match get_call(whole) {
+        let mut call = match get_call(whole) {
             Ok(call) => call,
             // The next frame begins where it should: nobody else is to suffer.
             Err(e) => {
-                self.refuse(number, e.to_string());
+                self.refuse(number, Refusal::InvalidValue { what: "call", why: e.to_string() });
                 return Ok(false);
             }
         };
         if matches!(call.request.command, Command::Tick) {
             return Err(goodbye(Why::Protocol, "time is the server's own affair"));
+        }
+        if let Some(Admitted { pass, owners, .. }) = &self.admitted
+            && let Err(refusal) = pass.admit(owners, &mut call.request, self.shared.now())
+        {
+            self.refuse(number, refusal);
+            return Ok(false);
         }
         self.bytes += whole.len();
         if self.bytes > self.limits.bytes_max as usize {
@@ -318,10 +368,25 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         Ok(is_turn_due)
     }
 
-    /// Answers an ask that cannot be understood.
-    fn refuse(&mut self, number: u64, why: String) {
+    /// Keeps in mind what became of an ask, where somebody is to know.
+    fn note(&self, ask: &Ask, answer: Option<&Result<Unread, Error>>) {
+        let Some(Admitted { pass, owners, .. }) = &self.admitted else { return };
+        let command = &ask.call().request.command;
+        if let Command::Join { id, .. } = command {
+            match answer {
+                Some(Ok(Unread { outcome: Outcome::Joined(slot), .. })) => {
+                    owners.joined(*id, *slot);
+                }
+                Some(Err(_)) => owners.refused(*id),
+                _ => {}
+            }
+        }
+        pass.note(command, answer.map(Result::as_ref));
+    }
+
+    /// Answers an ask that does not reach the writer.
+    fn refuse(&mut self, number: u64, refusal: Refusal) {
         self.scratch.clear();
-        let refusal = Refusal::InvalidValue { what: "call", why };
         put_answer(&Err(refusal.into()), self.shared.now(), &mut self.scratch);
         put_parts(Kind::Answer, number, &self.scratch, self.pipe.out());
     }
@@ -352,6 +417,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             let asked = self.asked.remove(&number);
             self.bytes -= asked.as_ref().map_or(0, |asked| asked.bytes);
             let is_withdrawn = asked.is_some_and(|asked| asked.is_withdrawn);
+            self.note(&ask, answer.as_ref());
             self.scratch.clear();
             match answer {
                 None if !is_withdrawn && self.step != Step::Stopping => {
@@ -384,7 +450,9 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
     /// Nothing more is asked; waits are over.
     fn stop(&mut self) {
         match self.step {
-            Step::New => self.end(goodbye(Why::Closing, "the server is stopping; try again")),
+            Step::New | Step::Turned(_) => {
+                self.end(goodbye(Why::Closing, "the server is stopping; try again"));
+            }
             Step::Open => {
                 self.step = Step::Stopping;
                 for asked in self.asked.values() {
@@ -405,6 +473,11 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
 
 impl<S> Drop for Connection<'_, S> {
     fn drop(&mut self) {
+        if let Some(Admitted { pass, .. }) = &self.admitted {
+            for asked in self.asked.values() {
+                pass.note::<()>(&asked.ask.call().request.command, None);
+            }
+        }
         for member in &self.members {
             self.acceptor.speakers.left(*member, &self.is_over);
         }

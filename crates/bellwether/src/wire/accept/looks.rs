@@ -69,6 +69,12 @@ impl Looks {
         self.timer.as_mut().reset(self.life_at);
     }
 
+    /// Hello was said by one who is not let in: the next look is when he is told so.
+    pub(super) fn turned(&mut self, after: Duration) {
+        self.life_at = Instant::now() + after;
+        self.timer.as_mut().reset(self.life_at);
+    }
+
     pub(super) fn read(&mut self, bytes: usize) {
         self.is_heard = true;
         self.moved.read_bytes += bytes as u64;

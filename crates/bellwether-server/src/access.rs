@@ -1,0 +1,274 @@
+//! Who may ask: what is shown at a door becomes a pass, and a pass ends.
+//!
+//! ```text
+//!   credential, or the names of a certificate ─► rules ─► Pass: grants, until it ends
+//!                                                  ▲                        │
+//!   the file, looked at every half second ─────────┴── revoked, changed, expired ─► ended
+//! ```
+//!
+//! 1. Nothing is believed that is not in the file of rules, but for the Unix socket, which only this
+//!    user can open.
+//! 2. A pass is looked at again whenever the file has changed, and when its time is over: within a
+//!    second nothing is done under it any more.
+//! 3. A file that cannot be read changes nothing: those who were known stay known, and it is logged.
+
+mod audit;
+mod failures;
+pub(crate) mod file;
+mod origin;
+pub(crate) mod rule;
+pub(crate) mod sas;
+pub(crate) mod secret;
+mod start;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use bellwether::clock::Clock;
+use bellwether::core::right::{Grants, Needs};
+use bellwether::wire::Why;
+use bellwether::wire::accept::{Pass, Record, Turned};
+use bellwether::{Error, Refusal};
+use tokio_util::sync::CancellationToken;
+
+use audit::{Audit, Line};
+use failures::Failures;
+use file::Stamp;
+pub(crate) use origin::{Door, Origin};
+use rule::{Proof, Rules};
+pub(crate) use start::open;
+
+/// Between two looks at the file and at the clock.
+const LOOK_EVERY: Duration = Duration::from_millis(400);
+/// How those are called who come by the Unix socket.
+const SOCKET: &str = "(socket)";
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Access {
+    path: PathBuf,
+    rules: RwLock<Arc<Rules>>,
+    seen: Mutex<Option<Stamp>>,
+    live: Mutex<Live>,
+    connections_per_rule_max: u64,
+    failures: Failures,
+    forbidden: AtomicU64,
+    audit: Audit,
+}
+
+/// Those who are in.
+#[derive(Debug, Default)]
+struct Live {
+    passes: Vec<Weak<Admission>>,
+    by_rule: HashMap<Arc<str>, u64>,
+    look_through_at: usize,
+}
+
+/// Somebody who is in.
+#[derive(Debug)]
+struct Admission {
+    access: Arc<Access>,
+    rule: Arc<str>,
+    proof: Proof,
+    grants: Grants,
+    /// Where from, for the record.
+    from: String,
+    ended: CancellationToken,
+}
+
+impl Access {
+    fn new(
+        path: PathBuf,
+        rules: Rules,
+        audit: Option<PathBuf>,
+        connections_per_rule_max: u64,
+    ) -> Arc<Self> {
+        let seen = Mutex::new(file::stamp(&path));
+        Arc::new(Self {
+            path,
+            rules: RwLock::new(Arc::new(rules)),
+            seen,
+            live: Mutex::default(),
+            connections_per_rule_max,
+            failures: Failures::default(),
+            forbidden: AtomicU64::new(0),
+            audit: Audit::new(audit),
+        })
+    }
+
+    /// Lets somebody in by what he shows, or by the names in his certificate if he shows nothing.
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        credential: &str,
+        origin: &Origin,
+    ) -> Result<Arc<Pass>, Turned> {
+        let rules = Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner));
+        let known = if origin.is_socket() {
+            return self.enter(SOCKET.into(), Proof::Socket, Grants::all(), origin);
+        } else if credential.is_empty() {
+            rules.by_certificate(origin.names())
+        } else {
+            rules.by_credential(credential)
+        };
+        let given = known.and_then(|(rule, proof)| {
+            let grants = rule.gives(&proof, now_s())?;
+            Some((rule, proof, grants))
+        });
+        if let Some((rule, proof, grants)) = given {
+            return self.enter(rule.name.as_str().into(), proof, grants, origin);
+        }
+        let text = if credential.is_empty() {
+            "this server asks for a credential: a token, a shared access signature, or a certificate \
+             that it knows"
+        } else {
+            "the credential is not known here, was revoked, or has expired"
+        };
+        let after = self.failures.count(origin.address(), Clock::System.now().boot);
+        Err(Turned { why: Why::Credential, text: text.into(), after })
+    }
+
+    fn enter(
+        self: &Arc<Self>,
+        rule: Arc<str>,
+        proof: Proof,
+        grants: Grants,
+        origin: &Origin,
+    ) -> Result<Arc<Pass>, Turned> {
+        let ended = CancellationToken::new();
+        let admission = Arc::new(Admission {
+            access: Arc::clone(self),
+            rule: Arc::clone(&rule),
+            proof,
+            grants: grants.clone(),
+            from: origin.to_string(),
+            ended: ended.clone(),
+        });
+        let mut live = self.live();
+        let count = live.by_rule.entry(Arc::clone(&rule)).or_default();
+        *count += 1;
+        let is_too_many = *count > self.connections_per_rule_max;
+        if live.passes.len() >= live.look_through_at {
+            live.passes.retain(|pass| pass.strong_count() > 0);
+            live.look_through_at = 64 + 2 * live.passes.len();
+        }
+        live.passes.push(Arc::downgrade(&admission));
+        drop(live);
+        if is_too_many {
+            // Its end takes it off the count again.
+            drop(admission);
+            let max = self.connections_per_rule_max;
+            let text = format!(
+                "rule {rule:?} has {max} connections and requests at a time, the limit \
+                 connections_per_rule_max; close some, or try again"
+            );
+            return Err(Turned { why: Why::Limit, text, after: Duration::ZERO });
+        }
+        Ok(Arc::new(Pass { principal: rule, grants, ended, record: admission }))
+    }
+
+    fn live(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the file and at the clock until `stopping`.
+    pub(crate) async fn watch(self: Arc<Self>, stopping: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stopping.cancelled() => return,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+            let access = Arc::clone(&self);
+            // A disk that does not answer holds up nobody else.
+            let _ = tokio::task::spawn_blocking(move || access.look()).await;
+        }
+    }
+
+    fn look(&self) {
+        let now = file::stamp(&self.path);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if *seen != now {
+            *seen = now;
+            match file::read(&self.path) {
+                Ok(Some(rules)) => {
+                    tracing::info!(rules = rules.0.len(), "the rules were read anew");
+                    *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+                }
+                Ok(None) => tracing::error!(
+                    path = %self.path.display(),
+                    "the file of rules is gone; the rules stay as they were"
+                ),
+                Err(why) => tracing::error!("{why}; the rules stay as they were"),
+            }
+        }
+        drop(seen);
+        self.end_passes();
+    }
+
+    /// Ends what does not count any more.
+    fn end_passes(&self) {
+        let rules = Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner));
+        let now_s = now_s();
+        let passes: Vec<_> = self.live().passes.iter().filter_map(Weak::upgrade).collect();
+        for pass in passes {
+            let is_socket = matches!(pass.proof, Proof::Socket);
+            let given = rules.find(&pass.rule).and_then(|rule| rule.gives(&pass.proof, now_s));
+            if !is_socket && given.as_ref() != Some(&pass.grants) {
+                pass.ended.cancel();
+            }
+        }
+    }
+
+    pub(crate) fn count_forbidden(&self) {
+        self.forbidden.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What was turned away, what was refused for want of a right, and lines of the audit log that
+    /// could not be written.
+    pub(crate) fn counts(&self) -> [u64; 3] {
+        let forbidden = self.forbidden.load(Ordering::Relaxed);
+        [self.failures.total(), forbidden, self.audit.failed()]
+    }
+
+    pub(crate) fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+}
+
+impl Record for Admission {
+    fn note(&self, principal: &str, asked: &Needs<'_>, outcome: Option<Result<(), &Error>>) {
+        let outcome = match outcome {
+            Some(Ok(())) => "done".to_owned(),
+            Some(Err(Error::Refused(refusal @ Refusal::Forbidden { .. }))) => {
+                format!("forbidden: {refusal}")
+            }
+            Some(Err(error)) => format!("failed: {error}"),
+            None => "unknown: the caller left before the answer".to_owned(),
+        };
+        let (what, name, from) = (asked.what, asked.name(), self.from.as_str());
+        let line = Line { rule: principal, from, what, name, outcome: &outcome };
+        self.access.audit.write(Clock::System.now().wall, &line);
+    }
+
+    fn count_forbidden(&self) {
+        self.access.count_forbidden();
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        let mut live = self.access.live();
+        if let Some(count) = live.by_rule.get_mut(&self.rule) {
+            *count -= 1;
+            if *count == 0 {
+                live.by_rule.remove(&self.rule);
+            }
+        }
+    }
+}
+
+fn now_s() -> u64 {
+    Clock::System.now().wall.0 / 1000
+}
