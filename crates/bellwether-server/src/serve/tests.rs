@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
+use bellwether::wire::accept::Owners;
 use bellwether::{Delivery, Queue, QueueSettings};
 use tower::ServiceExt as _;
 
@@ -92,6 +93,22 @@ async fn a_server_that_stops_or_has_lost_its_store_is_alive_but_not_ready() {
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(why.contains("stopping"), "{why}");
     assert_eq!(ask(&site, "GET", "/livez", "").await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn where_credentials_are_required_nothing_is_answered_without_a_look_at_them() {
+    let store = Bellwether::open("memory:").await.unwrap();
+    let owners = Arc::new(Owners::of(&store).await.unwrap());
+    let routes = crate::http::router(crate::http::State::new(
+        store,
+        tokio_util::sync::CancellationToken::new(),
+        Some(owners),
+    ));
+    for path in ["/v1/queues", "/v1/backup", "/v1/elections/chores/history", "/v1/stats"] {
+        let request = Request::builder().uri(path).body(Body::empty()).unwrap();
+        let answer = routes.clone().oneshot(request).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::UNAUTHORIZED, "{path}");
+    }
 }
 
 #[tokio::test]

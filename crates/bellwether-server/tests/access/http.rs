@@ -1,5 +1,6 @@
 //! Every operation of the description, by everybody, on one's own name and on another's.
 
+use bellwether::{Error, Refusal};
 use serde_json::{Value, json};
 
 use super::server::{Folder, Server};
@@ -156,4 +157,30 @@ fn what_watches_over_the_server_needs_no_credential_and_what_has_names_in_it_doe
     let basic = [("authorization", "Basic cm9vdDp4")];
     assert_eq!(server.send("GET", "/v1/queues", &basic, &Value::Null).status, 401);
     server.stop();
+}
+
+#[tokio::test]
+async fn a_backup_is_for_those_who_manage_everything_and_recorded_once() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    let half = folder.make(&["create", "half", "--queues", "manage=*", "--elections", "send=*"]);
+    server.create("own/queue");
+    assert_eq!(server.ask(&half, "GET", "/v1/backup", &Value::Null).kind(), "forbidden");
+    let refused = server.open(&half).await.unwrap().backup().next().await.unwrap_err();
+    assert!(matches!(refused, Error::Refused(Refusal::Forbidden { .. })), "{refused}");
+
+    assert_eq!(server.ask(&server.root, "GET", "/v1/backup", &Value::Null).status, 200);
+    let store = server.open(&server.root).await.unwrap();
+    let mut backup = store.backup();
+    let mut steps = 0;
+    while backup.next().await.unwrap().is_some() {
+        steps += 1;
+    }
+    assert!(steps > 1, "{steps}");
+    store.close().await;
+    server.stop();
+    let audit = std::fs::read_to_string(folder.path().join("audit.log")).unwrap();
+    let lines = audit.lines().filter(|line| line.contains("\"backup\""));
+    let (done, refused): (Vec<_>, Vec<_>) = lines.partition(|line| line.contains("\"done\""));
+    assert_eq!((done.len(), refused.len()), (2, 2), "{audit}");
 }

@@ -191,9 +191,9 @@ impl Server {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let mut answer = self.agent.run(request.body(body).unwrap()).unwrap();
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        let mut text = String::new();
-        answer.body_mut().as_reader().read_to_string(&mut text).unwrap();
-        Answer { status, headers, body: text }
+        let mut bytes = Vec::new();
+        answer.body_mut().as_reader().read_to_end(&mut bytes).unwrap();
+        Answer { status, headers, body: String::from_utf8_lossy(&bytes).into_owned() }
     }
 
     /// The same with a token.
