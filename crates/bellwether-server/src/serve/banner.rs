@@ -27,9 +27,12 @@ pub(super) fn write(
     writeln!(out, "  http     {url}")?;
     writeln!(out, "           /v1 is the API, /v1/docs its page; /livez /readyz /metrics")?;
     writeln!(out, "  wire     {wire}")?;
-    if let Some(path) = socket {
+    let socket = socket.map(|path| {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        writeln!(out, "  socket   bellwether+unix:{}", path.display())?;
+        format!("bellwether+unix:{}", path.display())
+    });
+    if let Some(socket) = &socket {
+        writeln!(out, "  socket   {socket}")?;
     }
     writeln!(out, "  store    {}", site.place())?;
     if let Some(access) = &site.access {
@@ -47,7 +50,11 @@ pub(super) fn write(
         writeln!(out, "  empty it POST {url}/v1/test/reset")?;
     }
     writeln!(out, "\nTry:")?;
-    let server = if wire == DEFAULT_SERVER { String::new() } else { format!(" --server {wire}") };
+    let asks_more = site.access.is_some() || site.config.tls_cert.path().is_some();
+    // The socket asks for nothing, so the commands work as they stand.
+    let server = socket.filter(|_| asks_more).unwrap_or(wire);
+    let server =
+        if server == DEFAULT_SERVER { String::new() } else { format!(" --server {server}") };
     for command in FIRST_COMMANDS {
         writeln!(out, "  {}", command.replace("SERVER", &server))?;
     }
