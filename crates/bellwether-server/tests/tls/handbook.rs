@@ -7,10 +7,6 @@ use crate::world::wire;
 
 #[test]
 fn the_commands_of_the_handbook_make_certificates_that_work() {
-    if let Err(e) = Command::new("openssl").arg("version").output() {
-        eprintln!("skipped: openssl does not run here: {e}");
-        return;
-    }
     let handbook = include_str!("../../../../docs/operations.md");
     let (_, section) = handbook.split_once("\n### TLS\n").unwrap();
     let (_, commands) = section.split_once("```sh\n").unwrap();
