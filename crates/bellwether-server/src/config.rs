@@ -28,7 +28,7 @@ pub(crate) use fault::ConfigFault;
 pub(crate) use flags::Flags;
 use layers::Layers;
 pub(crate) use layers::Source;
-pub(crate) use values::{Credentials, File, Hosts, LogForm, Place, Socket, Whole};
+pub(crate) use values::{Credentials, File, Hosts, LogForm, Place, Whole};
 use values::{Form, Value};
 
 /// The socket's name in the folder of the store.
@@ -140,7 +140,7 @@ settings! {
     wire: SocketAddr = "127.0.0.1:7401";
     /// The Unix socket on which the native wire is listened for, too: `auto` is `bellwether.sock` in
     /// the folder of the store, and none with `memory`. Only this user may open it.
-    unix_socket: Socket = "auto";
+    unix_socket: Place = "auto";
     /// Connections of the wire at a time, both kinds together; one more is told so and closed. At
     /// most two fifths of the files that the system lets this process open.
     wire_connections_max: Whole<1, 1_000_000> = "10000";
@@ -227,12 +227,7 @@ impl Config {
 
     /// The path of the Unix socket, if there is to be one.
     pub(crate) fn socket_path(&self) -> Option<PathBuf> {
-        match &self.unix_socket {
-            Socket::Auto if self.memory => None,
-            Socket::Auto => Some(self.data.join(SOCKET)),
-            Socket::Without => None,
-            Socket::At(path) => Some(path.clone()),
-        }
+        self.place(&self.unix_socket, SOCKET)
     }
 
     /// The file of rules, if there can be one.

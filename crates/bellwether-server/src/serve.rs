@@ -49,7 +49,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::{self, Origin};
 use crate::cli::Failure;
-use crate::config::{Config, Socket};
+use crate::config::{Config, Place};
 use crate::observe;
 use crate::observe::traces::Traces;
 use connections::Connections;
@@ -179,7 +179,7 @@ async fn socket(config: &Config) -> Result<Option<(UnixListener, SocketFile)>, F
         Ok(socket) => Ok(Some(socket)),
         // Nobody asked for it: a folder whose path is too long for a socket is no reason not to
         // serve.
-        Err(why) if config.unix_socket == Socket::Auto => {
+        Err(why) if config.unix_socket == Place::Auto => {
             tracing::warn!("{why}");
             Ok(None)
         }

@@ -148,41 +148,6 @@ impl<const MIN: u64, const MAX: u64> Value for Whole<MIN, MAX> {
     }
 }
 
-/// Where a Unix socket is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Socket {
-    /// In the folder of the store, if it has one.
-    Auto,
-    /// Nowhere.
-    Without,
-    /// Here.
-    At(PathBuf),
-}
-
-impl Value for Socket {
-    const FORM: Form = Form::Text;
-
-    fn allowed() -> String {
-        "auto, none, or the path of a socket that is to be made, as /run/bellwether.sock".into()
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        match text {
-            "auto" => Some(Self::Auto),
-            "none" => Some(Self::Without),
-            path => PathBuf::parse(path).map(Self::At),
-        }
-    }
-
-    fn toml(&self) -> String {
-        match self {
-            Self::Auto => quoted("auto"),
-            Self::Without => quoted("none"),
-            Self::At(path) => path.toml(),
-        }
-    }
-}
-
 /// Where a file is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
