@@ -24,6 +24,7 @@ mod over_http;
 mod over_wire;
 mod paced;
 pub(crate) mod peer;
+mod refuse;
 mod routes;
 pub(crate) mod security;
 mod signals;

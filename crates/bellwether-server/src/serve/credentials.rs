@@ -9,17 +9,16 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::body::HttpBody as _;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use bellwether::core::right::{Needs, Of, Realm, Right};
 use bellwether::wire::Why;
 use bellwether::wire::accept::{Pass, Turned};
 
+use super::refuse::refuse;
 use crate::access::{Access, Origin};
 use crate::http::Principal;
 use crate::http::problem::{Kind, Problem, Told};
@@ -34,9 +33,6 @@ const OPEN: [&str; 7] = [
     "/v1/problems",
 ];
 const OPEN_UNDER: &str = "/v1/problems/";
-/// Of whoever is not let in nothing longer is read, and not for longer.
-const THROWN_AWAY_BYTES_MAX: usize = 64 << 10;
-const THROWN_AWAY_WITHIN: Duration = Duration::from_secs(1);
 
 pub(super) async fn check(
     State(access): State<Arc<Access>>,
@@ -61,23 +57,6 @@ pub(super) async fn check(
     request.extensions_mut().insert(Principal(pass.principal.to_string()));
     request.extensions_mut().insert(pass);
     next.run(request).await
-}
-
-/// Says no. A body that is short is thrown away first, so that the connection can be used again;
-/// behind one that is not read it cannot, and whoever asks is to know.
-async fn refuse(problem: Box<Problem>, request: Request) -> Response {
-    let mut answer = problem.into_response();
-    let is_read = request.body().is_end_stream()
-        || (!request.headers().contains_key(header::EXPECT) && is_thrown_away(request).await);
-    if !is_read {
-        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
-    answer
-}
-
-async fn is_thrown_away(request: Request) -> bool {
-    let read = axum::body::to_bytes(request.into_body(), THROWN_AWAY_BYTES_MAX);
-    matches!(tokio::time::timeout(THROWN_AWAY_WITHIN, read).await, Ok(Ok(_)))
 }
 
 fn admit(access: &Arc<Access>, request: &Request) -> Result<Arc<Pass>, Turned> {

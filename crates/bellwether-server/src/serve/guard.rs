@@ -15,9 +15,10 @@ use axum::extract::{Request, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 
 use super::connections::Refusals;
+use super::refuse::refuse;
 use crate::http::problem::{Kind, Problem};
 
 /// What the guard knows.
@@ -38,13 +39,13 @@ pub(super) async fn check(
         guard.refusals.count_host();
         let detail = "the Host header must be localhost, a loopback address, or a name in the \
                       setting http_hosts";
-        return Problem::new(Kind::NotOurHost, detail).into_response();
+        return refuse(Problem::new(Kind::NotOurHost, detail), request).await;
     };
     if !is_same_origin(&host, request.headers()) {
         guard.refusals.count_origin();
         let detail = "the request comes from a web page of another origin; only pages of this \
                       server may ask it from a browser";
-        return Problem::new(Kind::OtherOrigin, detail).into_response();
+        return refuse(Problem::new(Kind::OtherOrigin, detail), request).await;
     }
     next.run(request).await
 }
