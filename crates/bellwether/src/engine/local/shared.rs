@@ -34,8 +34,9 @@ use crate::engine::inbox::{Inbox, Item};
 use crate::engine::shard::{Answered, Shard};
 use crate::journal::{Flush, JournalFault};
 
-/// Turns that a caller takes for others before it hands on to the keeper.
-const TURNS_MAX: usize = 4;
+/// Turns that a caller takes for others before it hands on to the keeper. Many: with four, the
+/// keeper took a fifth of all turns of 512 callers, and each time the ledger moved to its core.
+const TURNS_MAX: usize = 16;
 /// So many messages in the inbox are worth a turn, however few there were before.
 const COMPANY_MIN: usize = 32;
 
