@@ -60,7 +60,7 @@ pub(crate) use site::Site;
 use tls::Tls;
 use unix_socket::SocketFile;
 
-/// After the store was closed, how long those who still waited may take to hear of it.
+/// When a store is closed, how long those who still waited may take to hear of it.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Serves until a signal or a fault ends it; the banner goes to `out`.

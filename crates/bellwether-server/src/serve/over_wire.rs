@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 use super::connections::Place;
 use super::door::send_away;
-use super::site::Site;
+use super::site::{Entrance, Site};
 use super::tls::{Spoken, Tls, shake};
 use crate::access::{Door as Gated, Origin};
 
@@ -61,7 +61,7 @@ fn serve<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let (acceptor, owners, stop) = site.acceptor()?;
+    let Entrance { acceptor, owners, stop, connection } = site.entrance()?;
     let connections = Arc::clone(&site.connections);
     let access = site.access.clone();
     Some(async move {
@@ -85,7 +85,7 @@ where
                 tracing::debug!(?origin, error = %e, "a connection of the wire broke off");
             }
         }
-        drop(place);
+        drop((place, connection));
     })
 }
 

@@ -9,9 +9,10 @@ use bellwether::wire::accept::{Acceptor, Limits, Owners};
 use bellwether::{Bellwether, Error};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::connections::Connections;
-use super::routes;
+use super::{LAST_WORDS, routes};
 use crate::access::Access;
 use crate::cli::Failure;
 use crate::config::Config;
@@ -50,6 +51,20 @@ struct Shown {
     owners: Option<Arc<Owners>>,
     /// Cancelled when this store is no longer shown, or the server stops.
     stop: CancellationToken,
+    /// Connections of the wire into it.
+    connections: TaskTracker,
+}
+
+/// What lets a connection of the wire into a store.
+#[derive(Debug)]
+pub(super) struct Entrance {
+    pub(super) acceptor: Acceptor,
+    /// Whose members are whose, where that is told apart.
+    pub(super) owners: Option<Arc<Owners>>,
+    /// Cancelled when the connection is to end.
+    pub(super) stop: CancellationToken,
+    /// Dropped when it has ended.
+    pub(super) connection: TaskTrackerToken,
 }
 
 impl Site {
@@ -94,7 +109,8 @@ impl Site {
         let state = http::State::new(store.clone(), stop.clone(), owners.clone());
         self.observers.spawn(http::observe(state.clone()));
         let router = routes::all(self, Some(state));
-        self.put(Shown { store: Some(store), router, acceptor, owners, stop });
+        let connections = TaskTracker::new();
+        self.put(Shown { store: Some(store), router, acceptor, owners, stop, connections });
         Ok(())
     }
 
@@ -116,6 +132,10 @@ impl Site {
         before.stop.cancel();
     }
 
+    fn shown(&self) -> Shown {
+        self.shown.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The store, if it is open.
     pub(crate) fn store(&self) -> Option<Bellwether> {
         self.shown.read().unwrap_or_else(PoisonError::into_inner).store.clone()
@@ -125,12 +145,10 @@ impl Site {
         self.shown.read().unwrap_or_else(PoisonError::into_inner).router.clone()
     }
 
-    /// What lets a connection of the wire into the store, whose members are whose, and what ends it;
-    /// `None` if the store is not open.
-    pub(super) fn acceptor(&self) -> Option<(Acceptor, Option<Arc<Owners>>, CancellationToken)> {
-        let shown = self.shown.read().unwrap_or_else(PoisonError::into_inner);
-        let acceptor = shown.acceptor.clone()?;
-        Some((acceptor, shown.owners.clone(), shown.stop.clone()))
+    /// The way into the store for a connection of the wire; `None` if the store is not open.
+    pub(super) fn entrance(&self) -> Option<Entrance> {
+        let Shown { acceptor, owners, stop, connections, .. } = self.shown();
+        Some(Entrance { acceptor: acceptor?, owners, stop, connection: connections.token() })
     }
 
     /// Where the store is.
@@ -142,8 +160,8 @@ impl Site {
         path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string()
     }
 
-    /// Puts an empty store in the place of one in memory. Whoever still waits in the old one hears
-    /// that it was closed.
+    /// Puts an empty store in the place of one in memory. Whoever came by the wire is answered what
+    /// it has asked, and comes again; whoever still waits over HTTP hears that the store was closed.
     pub(super) async fn reset(self: &Arc<Self>) -> Result<(), Error> {
         let _one_at_a_time = self.resetting.lock().await;
         let empty =
@@ -151,10 +169,12 @@ impl Site {
                 Failure::Store(error) => error,
                 other => Error::Failed(other.to_string()),
             })?;
-        let old = self.store();
+        let old = self.shown();
         self.show(empty).await?;
-        if let Some(old) = old {
-            old.close().await;
+        old.connections.close();
+        let _ = tokio::time::timeout(LAST_WORDS, old.connections.wait()).await;
+        if let Some(store) = old.store {
+            store.close().await;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 mod configuration;
 mod doors;
 mod hostile;
+mod in_flight;
 mod observing;
 mod server;
 mod starting;

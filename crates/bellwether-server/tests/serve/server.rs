@@ -92,6 +92,12 @@ impl Server {
         format!("http://{}{path}", self.address)
     }
 
+    /// The wire's address.
+    pub(crate) fn wire(&self) -> SocketAddr {
+        let (_, rest) = self.banner.split_once("bellwether://").unwrap();
+        rest.split_whitespace().next().unwrap().parse().unwrap()
+    }
+
     pub(crate) fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).unwrap()
     }
@@ -115,6 +121,15 @@ impl Server {
             "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
              content-length: {length}\r\nconnection: close\r\n\r\n{body}"
         ))
+    }
+
+    /// Makes the queue `orders`.
+    pub(crate) fn make_queue(&self) {
+        let made = self.raw(
+            "PUT /v1/queues/orders HTTP/1.1\r\nhost: localhost\r\ncontent-type: \
+             application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}",
+        );
+        assert_eq!(status(&made), 201, "{made}");
     }
 
     pub(crate) fn pid(&self) -> u32 {

@@ -7,8 +7,8 @@ use bellwether::wire::frame::{take_frame, take_magic};
 use bytes::BytesMut;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::counted;
 use super::wire::hello;
-use super::{counted, wire};
 use crate::server::{Server, rest, status};
 
 /// How many sockets a test may open, at most so many.
@@ -45,7 +45,7 @@ fn two_thousand_beyond_the_limit_are_turned_away_and_the_rest_is_served() {
         "--http-connections-max",
         "50",
     ]);
-    let address = wire(&server);
+    let address = server.wire();
     let ask = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let mut inside: Vec<_> = (0..MAX).map(|_| guest(address).expect("there is room")).collect();
     let mut asking = server.connect();
@@ -89,7 +89,7 @@ fn an_idle_connection_takes_at_most_sixteen_kibibytes() {
     const BYTES_MAX: u64 = 16 * 1024;
     let (first, count) = (100, sockets(2000));
     let server = Server::start(&["--memory"]);
-    let address = wire(&server);
+    let address = server.wire();
     let mut guests: Vec<_> = (0..first).map(|_| guest(address).unwrap()).collect();
     let before = resident_bytes(&server);
     guests.extend((0..count).map(|_| guest(address).unwrap()));

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
 use std::time::Duration;
 
-use super::{QUICK, counted, dribble, make_queue, noise};
+use super::{QUICK, counted, dribble, noise};
 use crate::server::{Server, assert_says, rest, said, status};
 
 const ASK: &[u8] = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
@@ -84,7 +84,7 @@ fn a_body_that_comes_byte_by_byte_is_not_waited_for() {
 #[test]
 fn who_does_not_read_its_answers_is_dropped() {
     let server = Server::start(&QUICK);
-    make_queue(&server);
+    server.make_queue();
     let body = "x".repeat(4 << 20);
     let sent = server.raw(&format!(
         "POST /v1/queues/orders/messages HTTP/1.1\r\nhost: localhost\r\ncontent-type: \

@@ -7,7 +7,7 @@ mod smuggling;
 mod wire;
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use crate::server::Server;
@@ -39,21 +39,6 @@ fn dribble(stream: &mut TcpStream, bytes: &[u8]) {
             _ => return,
         }
     }
-}
-
-/// Makes the queue `orders`.
-fn make_queue(server: &Server) {
-    let made = server.raw(
-        "PUT /v1/queues/orders HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-         content-length: 2\r\nconnection: close\r\n\r\n{}",
-    );
-    assert_eq!(crate::server::status(&made), 201, "{made}");
-}
-
-/// The wire's address.
-fn wire(server: &Server) -> SocketAddr {
-    let (_, rest) = server.banner.split_once("bellwether://").unwrap();
-    rest.split_whitespace().next().unwrap().parse().unwrap()
 }
 
 /// Bytes that mean nothing, the same every time.

@@ -13,7 +13,7 @@ use bellwether::wire::parts::put_parts;
 use bellwether::wire::{Frame, Goodbye, Hello, Kind, MAGIC, VERSION, Why};
 use bytes::BytesMut;
 
-use super::{QUICK, counted, dribble, make_queue, noise, wire};
+use super::{QUICK, counted, dribble, noise};
 use crate::server::{Server, status};
 
 pub(super) fn hello(name_bytes: usize) -> Vec<u8> {
@@ -41,7 +41,7 @@ fn sent_away(stream: &mut TcpStream) -> Why {
 }
 
 fn connect(server: &Server) -> TcpStream {
-    TcpStream::connect(wire(server)).unwrap()
+    TcpStream::connect(server.wire()).unwrap()
 }
 
 fn dropped(reason: &str) -> String {
@@ -135,7 +135,7 @@ fn peek(number: u64) -> Vec<u8> {
 #[test]
 fn who_does_not_read_its_answers_is_dropped_and_others_are_served() {
     let server = Server::start(&QUICK);
-    make_queue(&server);
+    server.make_queue();
     let body = format!("{{\"body\":\"{}\"}}", "x".repeat(1 << 20));
     assert_eq!(status(&server.post("/v1/queues/orders/messages", &body)), 201);
     let mut deaf = connect(&server);
@@ -196,7 +196,7 @@ fn heard_at_all(stream: &mut TcpStream) {
 #[test]
 fn a_flood_of_asks_is_answered_or_sent_away_at_the_limit() {
     let server = Server::start(&["--memory", "--wire-asks-max", "100"]);
-    make_queue(&server);
+    server.make_queue();
     let mut eager = connect(&server);
     let asks: Vec<u8> = (1..=5000).flat_map(peek).collect();
     let mut writer = eager.try_clone().unwrap();

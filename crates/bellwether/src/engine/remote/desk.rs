@@ -13,7 +13,8 @@
 //! 3. What would be done twice is not asked twice: whoever receives and deletes hears that nobody
 //!    knows what became of it.
 //! 4. A wait is as long as it was asked for, over however many connections.
-//! 5. What was never sent was not done. What was sent and can never be answered is unknown.
+//! 5. What was never sent was not done, nor what a server had not answered when it said that it
+//!    stops. What else was sent and can never be answered is unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -72,7 +73,7 @@ struct Entry {
     is_own: bool,
     /// On this connection: how many bytes it takes.
     sent: Option<usize>,
-    /// On any connection.
+    /// On one before, where it may have been done.
     was_sent: bool,
     /// Nobody wants the answer; whether what it is given goes back.
     withdrawn: Option<bool>,
@@ -139,7 +140,7 @@ impl Desk {
     /// Nobody waits for this answer any more. Whoever is to be woken.
     pub(super) fn withdraw(&mut self, number: u64, gives_back: bool) -> Option<Waker> {
         let entry = self.asks.get_mut(&number)?;
-        if !entry.was_sent {
+        if !entry.may_be_done() {
             self.asks.remove(&number);
             self.unsent.remove(&number);
             return None;
@@ -167,20 +168,21 @@ impl Desk {
             .filter(|(_, entry)| !entry.ask.call().request.command.writes_nothing())
             .map(|(number, _)| *number)
             .collect();
-        let why = "the server has forgotten this process, which was out of touch for too long";
+        let why = "the server does not know this process any more, which was out of touch for too \
+                   long, or its store is another one by now";
         lost.into_iter()
             .filter_map(|number| self.fail(number, &Error::Unknown(why.into())))
             .collect()
     }
 
     /// The connection is gone: what was not answered is asked again on the next one, as far as it
-    /// can be.
-    pub(super) fn disconnected(&mut self) -> Told {
+    /// can be. A server that has said that it stops has answered all it had read.
+    pub(super) fn disconnected(&mut self, has_stopped: bool) -> Told {
         self.limits = None;
         (self.sent, self.sent_bytes) = (0, 0);
         self.to_withdraw.clear();
         for (number, entry) in &mut self.asks {
-            entry.sent = None;
+            entry.was_sent |= entry.sent.take().is_some() && !has_stopped;
             self.unsent.insert(*number);
         }
         let once = self.asks.iter().filter(|(_, entry)| entry.was_sent && entry.is_only_once());
@@ -218,7 +220,7 @@ impl Desk {
         let writes = !entry.ask.call().request.command.writes_nothing();
         let answer = match why {
             Error::Closed | Error::Unknown(_) => why.clone(),
-            _ if entry.was_sent && writes => Error::Unknown(why.to_string()),
+            _ if entry.may_be_done() && writes => Error::Unknown(why.to_string()),
             _ => why.clone(),
         };
         entry.withdrawn.is_none().then(|| (Asker::new(entry.ask), Err(answer)))
@@ -261,7 +263,7 @@ impl Desk {
             put_withdraw(number, entry.withdrawn, out);
             self.unsent.pop_first();
             (self.sent, self.sent_bytes) = (self.sent + 1, self.sent_bytes + bytes);
-            (entry.sent, entry.was_sent) = (Some(bytes), true);
+            entry.sent = Some(bytes);
         }
     }
 
@@ -299,6 +301,11 @@ impl Desk {
 }
 
 impl Entry {
+    /// Whether the server may have done it, although it has not answered.
+    fn may_be_done(&self) -> bool {
+        self.was_sent || self.sent.is_some()
+    }
+
     /// Whether asking again would do it again.
     fn is_only_once(&self) -> bool {
         let Request { member, command, .. } = &self.ask.call().request;
@@ -422,16 +429,9 @@ mod tests {
         let mut desk = desk();
         let (first, second) = (enter(&mut desk, send()), enter(&mut desk, wait(500)));
         let before = sent(&mut desk, NOW);
-        assert!(desk.disconnected().is_empty());
+        assert!(desk.disconnected(false).is_empty());
         assert!(sent(&mut desk, NOW).is_empty(), "there is no connection");
-        let welcome = Welcome {
-            version: 1,
-            name: String::new(),
-            asks_max: 9,
-            bytes_max: 1 << 20,
-            silence_ms_max: 1_000,
-        };
-        assert!(desk.connected(OWN, &welcome).is_empty());
+        assert!(desk.connected(OWN, &another_welcome()).is_empty());
         let again = sent(&mut desk, NOW.plus_ms(200));
         assert_eq!(numbers(&again), [first, second]);
         assert_eq!(again[0], before[0]);
@@ -444,7 +444,7 @@ mod tests {
         let mut desk = desk();
         let asked = enter(&mut desk, send());
         assert_eq!(numbers(&sent(&mut desk, NOW)), [asked]);
-        assert!(desk.disconnected().is_empty());
+        assert!(desk.disconnected(false).is_empty());
         let late = enter(&mut desk, send());
         let gone = Error::Unreachable { address: String::new(), why: String::new() };
         let patience = Duration::from_secs(1);
@@ -460,15 +460,48 @@ mod tests {
         let mut desk = desk();
         enter(&mut desk, send());
         sent(&mut desk, NOW);
-        desk.disconnected();
+        desk.disconnected(false);
         let unsent = enter(&mut desk, send());
-        let (name, asks_max, bytes_max, silence_ms_max) = (String::new(), 9, 1 << 20, 1_000);
-        let welcome = Welcome { version: 1, name, asks_max, bytes_max, silence_ms_max };
-        let told = desk.connected(MemberSlot(4), &welcome);
+        let told = desk.connected(MemberSlot(4), &another_welcome());
         assert!(matches!(told[..], [(_, Err(Error::Unknown(_)))]), "{told:?}");
         let rest = sent(&mut desk, NOW);
         assert_eq!(numbers(&rest), [unsent]);
         assert_eq!(rest[0].1.member, MemberSlot(4));
+    }
+
+    fn another_welcome() -> Welcome {
+        let (name, asks_max, bytes_max, silence_ms_max) = (String::new(), 9, 1 << 20, 1_000);
+        Welcome { version: 1, name, asks_max, bytes_max, silence_ms_max }
+    }
+
+    #[test]
+    fn what_a_server_had_not_answered_when_it_stopped_is_asked_of_whoever_comes_next() {
+        let mut desk = desk();
+        let mut and_delete = wait(500);
+        if let Command::Receive(receive) = &mut and_delete {
+            receive.mode = ReceiveMode::ReceiveAndDelete;
+        }
+        let all = [enter(&mut desk, send()), enter(&mut desk, and_delete)];
+        assert_eq!(numbers(&sent(&mut desk, NOW)), all);
+        assert!(desk.disconnected(true).is_empty(), "nothing was deleted");
+        let told = desk.connected(MemberSlot(4), &another_welcome());
+        assert!(told.is_empty(), "the store may be another one, but nothing was done: {told:?}");
+        let again = sent(&mut desk, NOW);
+        assert_eq!(numbers(&again), all);
+        assert_eq!(again[0].1.member, MemberSlot(4));
+    }
+
+    #[test]
+    fn what_was_sent_before_is_not_known_to_be_undone_because_the_next_server_stops() {
+        let mut desk = desk();
+        enter(&mut desk, send());
+        sent(&mut desk, NOW);
+        assert!(desk.disconnected(false).is_empty());
+        assert!(desk.connected(OWN, &another_welcome()).is_empty());
+        sent(&mut desk, NOW);
+        assert!(desk.disconnected(true).is_empty());
+        let told = desk.connected(MemberSlot(4), &another_welcome());
+        assert!(matches!(told[..], [(_, Err(Error::Unknown(_)))]), "{told:?}");
     }
 
     #[test]

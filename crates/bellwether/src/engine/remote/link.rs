@@ -54,6 +54,8 @@ enum Broken {
     Absent(Error),
     /// Another one may be.
     For(String),
+    /// The server stops, and has answered all it had read.
+    Stopped(String),
     /// We are not let in.
     Denied(String),
     /// None will ever be.
@@ -69,6 +71,7 @@ impl Broken {
         match goodbye.why {
             Why::Version => Self::Good(Error::Failed(goodbye.text)),
             Why::Credential => Self::Denied(goodbye.text),
+            Why::Closing => Self::Stopped(goodbye.text),
             _ => Self::For(format!("the server ended the connection: {}", goodbye.text)),
         }
     }
@@ -79,7 +82,7 @@ impl Broken {
             Self::Good(error) => Ok(error),
             Self::Denied(why) if !core.options.credential.may_change() => Ok(core.denied(why)),
             Self::Absent(error) => Err(error),
-            Self::For(why) | Self::Denied(why) => Err(core.unreachable(why)),
+            Self::For(why) | Self::Stopped(why) | Self::Denied(why) => Err(core.unreachable(why)),
         }
     }
 
@@ -119,8 +122,9 @@ impl Connected {
         loop {
             match connect(core).await {
                 Ok(connected) => return Ok(connected),
-                Err(Broken::For(_)) if since.elapsed() < core.options.patience => {}
-                Err(Broken::For(why)) => return Err(core.unreachable(why)),
+                Err(Broken::For(_) | Broken::Stopped(_))
+                    if since.elapsed() < core.options.patience => {}
+                Err(Broken::For(why) | Broken::Stopped(why)) => return Err(core.unreachable(why)),
                 Err(Broken::Denied(why)) => return Err(core.denied(why)),
                 Err(Broken::Absent(error) | Broken::Good(error)) => return Err(error),
             }
@@ -239,7 +243,8 @@ pub(super) async fn run(core: Arc<Core>, first: Connected) {
     let mut connected = Some(first);
     while let Some(connection) = connected.take() {
         let broken = Link::new(&core, connection).run().await;
-        let told = core.desk().disconnected();
+        let has_stopped = matches!(broken, Some(Broken::Stopped(_)));
+        let told = core.desk().disconnected(has_stopped);
         core.tell(told);
         connected = match broken {
             None => None,
@@ -367,12 +372,22 @@ impl<'a> Link<'a> {
             let now = self.core.options.clock.boot();
             self.core.desk().put(now, self.pipe.out(), BACKLOG_BYTES_MAX, cx.waker());
             if let Poll::Ready(Err(e)) = self.pipe.poll_write(cx) {
-                return Poll::Ready(Some(Broken::by(e)));
+                return Poll::Ready(Some(self.last_heard(cx).unwrap_or_else(|| Broken::by(e))));
             }
             if !is_read {
                 return Poll::Pending;
             }
         }
+    }
+
+    /// Nothing can be written any more, but answers and a goodbye may still be there to be read.
+    fn last_heard(&mut self, cx: &mut Context<'_>) -> Option<Broken> {
+        while let Poll::Ready(Ok(1..)) = self.pipe.poll_read(cx) {
+            if let Err(broken) = self.take_frames() {
+                return Some(broken);
+            }
+        }
+        None
     }
 
     /// Whoever asks first wakes the link, and is often one of many who were just answered: these
