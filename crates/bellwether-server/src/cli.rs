@@ -35,13 +35,14 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod top;
+mod unfinished;
 
 use std::io::Write;
 
 use clap::{Parser, Subcommand};
 
 pub(crate) use failure::{EXIT_CODES, Ended, Failure, USAGE};
-pub(crate) use reach::DEFAULT_SERVER;
+pub(crate) use reach::{DEFAULT_SERVER, did_you_mean};
 
 /// Leader election and competing consumers, together, on one durable log.
 #[derive(Debug, Parser)]

@@ -37,7 +37,6 @@ mod tls;
 mod unix_socket;
 
 use std::io::Write;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -238,8 +237,6 @@ async fn open(config: &Config, clock: &Clock) -> Result<Bellwether, Failure> {
     let address = if config.memory {
         "memory:".to_owned()
     } else {
-        // Only this user may look into it. If that fails, opening it says why.
-        let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&config.data);
         // With both slashes, so that those of the path itself are left alone.
         format!("file://{}", config.data.display())
     };

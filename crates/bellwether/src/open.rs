@@ -131,9 +131,7 @@ impl Open {
                 return Err(wrong("name a folder, as in file:./data"));
             }
             let path = PathBuf::from(path.strip_prefix("//").unwrap_or(path));
-            let (clock, shard, mut file) =
-                (self.clock.clone(), self.shard.clone(), self.file.clone());
-            file.holder = format!("pid {}, since {}", std::process::id(), self.clock.now().wall.0);
+            let (clock, shard, file) = (self.clock.clone(), self.shard.clone(), self.file.clone());
             let opening =
                 tokio::task::spawn_blocking(move || Local::file(&path, clock, &shard, file));
             match opening.await {

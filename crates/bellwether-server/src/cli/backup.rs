@@ -1,7 +1,6 @@
 //! `bellwether backup`.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -16,6 +15,7 @@ use super::progress::Progress;
 use super::reach::Reach;
 use super::screen::Screen;
 use super::stop::Stop;
+use super::unfinished::Unfinished;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -56,7 +56,7 @@ impl Backup {
             let taken = tokio::select! {
                 taken = self.take_to_file(store, unfinished) => taken?,
                 () = stop.asked() => {
-                    return Err(Failure::Internal("stopped; no backup was written".into()));
+                    return Err(Failure::Stopped("stopped; no backup was written"));
                 }
             };
             self.say(screen, &taken)
@@ -68,11 +68,22 @@ impl Backup {
     }
 
     fn check_target(&self) -> Result<(), Failure> {
-        if self.force || self.is_output() || !self.file.exists() {
-            return Ok(());
+        if self.is_output() {
+            let why = "a backup is not for a terminal to show; name a file, or use a pipe";
+            let is_shown = io::stdout().is_terminal();
+            return if is_shown { Err(Failure::Usage(why.into())) } else { Ok(()) };
         }
         let file = self.file.display();
-        Err(Failure::Usage(format!("{file} is there already; name another file, or add --force")))
+        match std::fs::metadata(&self.file) {
+            Err(_) => Ok(()),
+            Ok(there) if !there.is_file() => Err(Failure::Usage(format!(
+                "{file} is there and no file, so nothing is put in its place; name a file, or use a pipe"
+            ))),
+            Ok(_) if self.force => Ok(()),
+            Ok(_) => Err(Failure::Usage(format!(
+                "{file} is there already; name another file, or add --force"
+            ))),
+        }
     }
 
     async fn take_to_file(
@@ -125,48 +136,4 @@ async fn take(
     let head = backup.head().cloned();
     let head = head.ok_or_else(|| Failure::Internal("the store sent an empty backup".into()))?;
     Ok(Taken { head, bytes })
-}
-
-/// A file that has no name worth having yet; removed unless it is finished.
-struct Unfinished {
-    path: PathBuf,
-    file: File,
-}
-
-impl Unfinished {
-    fn beside(target: &Path) -> Result<Self, Failure> {
-        let mut name = target.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.tmp", std::process::id()));
-        let path = target.with_file_name(name);
-        let file = File::create(&path).map_err(|e| cannot_write(&path, &e))?;
-        Ok(Self { path, file })
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.file.write_all(bytes).map_err(|e| cannot_write(&self.path, &e))
-    }
-
-    /// Flushed first, then named, then the name is flushed.
-    fn finish(self, target: &Path) -> Result<(), Failure> {
-        let folder = match target.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        self.file
-            .sync_all()
-            .and_then(|()| std::fs::rename(&self.path, target))
-            .and_then(|()| File::open(folder)?.sync_all())
-            .map_err(|e| cannot_write(target, &e))
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        // Gone already if it was finished.
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::Output(io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }

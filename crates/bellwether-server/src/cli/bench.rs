@@ -79,7 +79,7 @@ impl Bench {
             let queue = store.create_queue(&name, QueueSettings::default()).await?;
             let measured = tokio::select! {
                 measured = self.measure(store, &queue) => measured.map_err(Failure::from),
-                () = stop.asked() => Err(Failure::Internal("stopped".into())),
+                () = stop.asked() => Err(Failure::Stopped("stopped before everything was measured")),
             };
             // However it ended: nothing of it is left.
             queue.delete().await?;

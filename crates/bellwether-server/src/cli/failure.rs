@@ -31,6 +31,8 @@ const UNKNOWN: u8 = 76;
 const NOT_ALLOWED: u8 = 77;
 /// A setting is wrong.
 const CONFIG: u8 = 78;
+/// Ended by Ctrl-C, as a shell says it.
+const STOPPED: u8 = 130;
 
 /// The table of exit codes, for `--help`.
 pub(crate) const EXIT_CODES: &str = "\
@@ -49,7 +51,8 @@ Exit codes:
       open; the same may succeed later
   76  it is not known whether it was done; look, or ask again
   77  the server does not let this program in, or its credential does not allow it
-  78  a setting of `serve` is wrong";
+  78  a setting of `serve` is wrong
+  130 stopped by Ctrl-C before it was done";
 
 /// How a command ends.
 pub(crate) type Ended = Result<ExitCode, Failure>;
@@ -98,6 +101,8 @@ pub(crate) enum Failure {
     Store(Error),
     /// This program could not do its part.
     Internal(String),
+    /// Somebody wanted it to stop; what became of what was asked for.
+    Stopped(&'static str),
 }
 
 impl Failure {
@@ -119,6 +124,7 @@ impl Failure {
             Self::BadInput(_) => REFUSED,
             Self::Usage(_) => USAGE,
             Self::Internal(_) => INTERNAL,
+            Self::Stopped(_) => STOPPED,
             Self::Store(error) => code_of(error),
         })
     }
@@ -167,6 +173,7 @@ impl fmt::Display for Failure {
             | Self::Start(what)
             | Self::InUse(what)
             | Self::Internal(what) => f.write_str(what),
+            Self::Stopped(what) => f.write_str(what),
             Self::Store(error) => {
                 error.fmt(f)?;
                 f.write_str(way_out(error))

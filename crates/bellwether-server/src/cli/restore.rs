@@ -1,7 +1,7 @@
 //! `bellwether restore`.
 
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::io::{self, Read as _, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use bellwether::backup::{Contents, RestoreFault, Restored, restore, verify};
@@ -13,12 +13,17 @@ use super::form;
 use super::human::{Wall, count};
 use super::progress::Progress;
 use super::screen::{Format, Screen};
+use super::unfinished::Unfinished;
 
 const EXAMPLES: &str = "\
 Examples:
   bellwether restore store.backup --data ./store
   bellwether restore store.backup --check
-  bellwether restore store.backup --data ./store --output json";
+  bellwether restore store.backup --data ./store --output json
+  zcat store.backup.gz | bellwether restore - --data ./store";
+
+/// Read of the input at once.
+const READ_BYTES: usize = 1 << 20;
 
 /// Make a store out of a backup that `bellwether backup` wrote.
 ///
@@ -29,7 +34,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Restore {
-    /// The backup.
+    /// The backup; `-` reads the input, and keeps it in a file beside the new store meanwhile.
     file: PathBuf,
     /// The folder of the new store.
     #[arg(long, value_name = "DIR", required_unless_present = "check")]
@@ -44,22 +49,57 @@ pub(crate) struct Restore {
 
 impl Restore {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Ended {
-        let bytes = std::fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
-        let progress = Progress::of_bytes(bytes, "read");
         let mut screen = Screen::new(out, self.output);
-        let (sentence, value) = if let Some(dir) = &self.data {
-            let restored = restore(&self.file, dir, |bytes| progress.add(bytes))?;
-            let holds = holds(&restored.contents);
-            (format!("restored into {}: {holds}", dir.display()), as_json(&restored))
+        let (sentence, value) = if self.file == Path::new("-") {
+            let kept = self.keep_input()?;
+            self.read(kept.path(), INPUT).map_err(|fault| Failure::from(of_input(fault)))?
         } else {
-            let contents = verify(&self.file, |bytes| progress.add(bytes))?;
-            let sentence = format!("{} is sound: {}", self.file.display(), holds(&contents));
-            (sentence, contents_json(&contents))
+            self.read(&self.file, &self.file.display().to_string())?
         };
-        drop(progress);
         screen.say(&sentence, &value)?;
         Ok(ExitCode::SUCCESS)
     }
+
+    fn read(&self, file: &Path, name: &str) -> Result<(String, Value), RestoreFault> {
+        let bytes = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
+        let progress = Progress::of_bytes(bytes, "read");
+        Ok(if let Some(dir) = &self.data {
+            let restored = restore(file, dir, |bytes| progress.add(bytes))?;
+            let holds = holds(&restored.contents);
+            (format!("restored into {}: {holds}", dir.display()), as_json(&restored))
+        } else {
+            let contents = verify(file, |bytes| progress.add(bytes))?;
+            (format!("{name} is sound: {}", holds(&contents)), contents_json(&contents))
+        })
+    }
+
+    /// A backup is read twice, which the input cannot be.
+    fn keep_input(&self) -> Result<Unfinished, Failure> {
+        let beside = self.data.clone().unwrap_or_else(|| std::env::temp_dir().join("bellwether"));
+        let mut kept = Unfinished::beside(&beside)?;
+        let mut input = io::stdin().lock();
+        let mut bytes = vec![0; READ_BYTES];
+        loop {
+            let read = input.read(&mut bytes);
+            match read.map_err(|error| Failure::Input { what: INPUT.into(), error })? {
+                0 => return Ok(kept),
+                count => kept.write(&bytes[..count])?,
+            }
+        }
+    }
+}
+
+const INPUT: &str = "the input";
+
+/// Nobody knows the file that it was kept in.
+fn of_input(mut fault: RestoreFault) -> RestoreFault {
+    if let RestoreFault::Damaged { file, .. }
+    | RestoreFault::NotABackup { file }
+    | RestoreFault::UnknownVersion { file, .. } = &mut fault
+    {
+        *file = INPUT.into();
+    }
+    fault
 }
 
 fn holds(contents: &Contents) -> String {

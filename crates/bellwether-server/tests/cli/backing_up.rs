@@ -1,5 +1,7 @@
 //! Backup and restore, from a folder and from a server that goes on.
 
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -23,6 +25,15 @@ fn restore(args: &[&str]) -> Ran {
     let mut command = program();
     command.arg("restore").args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
     ended(command.spawn().unwrap())
+}
+
+/// The same from a pipe.
+fn restore_piped(backup: &[u8], args: &[&str]) -> Ran {
+    let mut command = program();
+    command.args(["restore", "-"]).args(args).stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(backup).unwrap();
+    ended(child)
 }
 
 fn restored(backup: &Path) -> Store {
@@ -78,6 +89,43 @@ fn nothing_is_written_over_without_a_word() {
     assert_eq!(ran.code, 64, "{}", ran.stderr);
     assert!(ran.stderr.contains("holds a store, which a restore does not touch"), "{}", ran.stderr);
     store.ok(&["queue", "show", "orders"]);
+}
+
+#[test]
+fn what_is_no_file_is_not_replaced() {
+    let store = Store::with("orders");
+    let shelf = shelf();
+    store.fails(&["backup", text(shelf.path()), "--force"], 64, "no file, so nothing is put");
+    assert!(shelf.path().is_dir());
+}
+
+#[test]
+fn what_is_kept_is_for_its_user_alone() {
+    let store = Store::with("orders");
+    let shelf = shelf();
+    let file = shelf.path().join("store.backup");
+    store.ok(&["backup", text(&file)]);
+    let copy = restored(&file);
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!((mode(store.path()), mode(&file), mode(copy.path())), (0o700, 0o600, 0o700));
+}
+
+#[test]
+fn a_backup_is_restored_from_a_pipe() {
+    let store = Store::with("orders");
+    store.feed(&["send", "orders"], b"a coffee\na tea\n");
+    let piped = store.command(&["backup", "-"]).spawn().unwrap().wait_with_output().unwrap();
+    let checked = restore_piped(&piped.stdout, &["--check"]);
+    assert!(checked.stdout.starts_with("the input is sound: 1 queue, 2 messages"), "{checked:?}");
+    // In a folder of its own, to see what is left beside the new store.
+    let shelf = shelf();
+    let copy = shelf.path().join("copy");
+    let half = restore_piped(&piped.stdout[..piped.stdout.len() / 2], &["--data", text(&copy)]);
+    assert_eq!(half.code, 65, "{half:?}");
+    assert!(half.stderr.contains("the input is damaged at byte"), "{half:?}");
+    let whole = restore_piped(&piped.stdout, &["--data", text(&copy)]);
+    assert_eq!((whole.code, whole.stderr.as_str()), (0, ""), "{whole:?}");
+    assert_eq!(std::fs::read_dir(shelf.path()).unwrap().count(), 1, "only the store");
 }
 
 #[test]

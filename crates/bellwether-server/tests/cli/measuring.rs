@@ -42,7 +42,7 @@ fn a_server_too_and_ctrl_c_cleans_up() {
     }
     let pid = rustix::process::Pid::from_child(&running);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    assert_eq!(running.wait().unwrap().code(), Some(70));
+    assert_eq!(running.wait().unwrap().code(), Some(130));
     assert_eq!(queues(), 1, "its queue is gone");
     served.stop();
 }

@@ -1,8 +1,8 @@
 //! The disk of this machine.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, IoSlice};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,7 +27,8 @@ impl Disk for RealDisk {
             _ => Path::new("."),
         };
         self.create_dir_all(parent)?;
-        match std::fs::create_dir(dir) {
+        // What is kept there is for whoever made it alone.
+        match DirBuilder::new().mode(0o700).create(dir) {
             Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(e),
             _ => self.sync_dir(parent),
         }
