@@ -58,7 +58,11 @@ impl Import {
             }
         };
         self.reach.run(out, Absent::unless(self.make), async |store, screen| {
-            let mut importing = Importing::new(store, self.dry_run);
+            let progress = match self.file {
+                Some(_) => Progress::of(None, "imported"),
+                None => Progress::of_input("imported", "what `export` wrote is read"),
+            };
+            let mut importing = Importing::new(store, self.dry_run, progress);
             let ended = importing.read(lines).await;
             let Importing { queues, sessions, messages, .. } = importing;
             if let Err(failure) = ended {
@@ -106,11 +110,11 @@ struct Importing<'a> {
 }
 
 impl<'a> Importing<'a> {
-    fn new(store: &'a Bellwether, dry_run: bool) -> Self {
+    fn new(store: &'a Bellwether, dry_run: bool, progress: Progress) -> Self {
         Self {
             store,
             dry_run,
-            progress: Progress::of(None, "imported"),
+            progress,
             batch: Vec::new(),
             batch_bytes: 0,
             batch_to: (String::new(), false),

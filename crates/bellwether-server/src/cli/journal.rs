@@ -18,7 +18,8 @@ Exit codes:
   1   torn tail: what was never durable is incomplete; opening cuts it off and keeps a copy
   2   damaged: what was durable is not sound; opening will refuse
   64  the command line was not understood
-  74  could not look: no store there, in use by another process, unreadable, or a newer format";
+  74  could not look: no store there, unreadable, or a newer format
+  75  could not look: another process has the store open";
 
 /// Look at the journal of a `file:` store, without changing it.
 #[derive(Debug, Subcommand)]

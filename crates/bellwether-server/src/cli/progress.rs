@@ -18,6 +18,16 @@ impl Progress {
         Self::drawn(messages, what, form)
     }
 
+    /// Of what is read from the input. Who types it is told how that ends, and not written over.
+    pub(crate) fn of_input(what: &'static str, hint: &str) -> Self {
+        let progress = Self::of(None, what);
+        if io::stdin().is_terminal() {
+            progress.0.set_draw_target(ProgressDrawTarget::hidden());
+            eprintln!("bellwether: {hint}; Ctrl-D ends it");
+        }
+        progress
+    }
+
     /// Of so many bytes, about.
     pub(crate) fn of_bytes(bytes: u64, what: &'static str) -> Self {
         Self::drawn(Some(bytes), what, "{msg} {wide_bar} {bytes}/{total_bytes} {eta}")

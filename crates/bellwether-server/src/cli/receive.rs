@@ -42,7 +42,7 @@ pub(crate) struct Receive {
     /// Where from.
     queue: String,
     /// At most so many [default: 1; with --follow, as many as come].
-    #[arg(long, short = 'n', value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Wait so long for the next message.
     #[arg(long, short, value_name = "DURATION", value_parser = parse_duration,

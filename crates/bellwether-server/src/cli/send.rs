@@ -174,7 +174,7 @@ impl Send {
         let mut input = io::stdin().lock();
         let usual = if io::stdin().is_terminal() { 1 } else { BATCH_DEFAULT };
         let batch_max = self.batch.map_or(usual, |batch| batch as usize);
-        let progress = Progress::of(None, "sent");
+        let progress = Progress::of_input("sent", "every line is sent as a message");
         let mut sent = Vec::new();
         let (mut batch, mut bytes) = (Vec::new(), 0);
         loop {

@@ -1,6 +1,7 @@
 //! Why a configuration was not taken.
 
 use super::SETTINGS;
+use crate::cli::did_you_mean;
 
 /// See the module. Every text names the setting, where it was found, and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,16 +33,16 @@ impl std::fmt::Display for ConfigFault {
                 write!(f, "the setting {name} cannot be {text:?} ({found}); it is {allowed}")
             }
             Self::Key { key, found } => {
-                write!(f, "there is no setting {key:?} ({found}); there are ")?;
-                list(f, SETTINGS.iter().map(|setting| setting.name.to_owned()))
+                let names = SETTINGS.iter().map(|setting| setting.name.to_owned());
+                write!(f, "there is no setting {key:?} ({found}); {}", nearest(key, names))
             }
             Self::Variable(name) => {
+                let names = SETTINGS.iter().map(super::Setting::variable);
                 write!(
                     f,
-                    "the environment variable {name} is no setting of this program; unset it, or \
-                     did you mean one of "
-                )?;
-                list(f, SETTINGS.iter().map(super::Setting::variable))
+                    "the environment variable {name} is no setting of this program; unset it; {}",
+                    nearest(name, names)
+                )
             }
             Self::NotText(name) => {
                 write!(f, "the environment variable {name} is not text; it must be UTF-8")
@@ -67,6 +68,9 @@ impl std::fmt::Display for ConfigFault {
     }
 }
 
-fn list(f: &mut std::fmt::Formatter<'_>, names: impl Iterator<Item = String>) -> std::fmt::Result {
-    f.write_str(&names.collect::<Vec<_>>().join(", "))
+/// The one that was probably meant, or where all of them stand.
+fn nearest(name: &str, names: impl Iterator<Item = String>) -> String {
+    let names: Vec<String> = names.collect();
+    did_you_mean(name, names.iter().map(String::as_str))
+        .unwrap_or_else(|| "`bellwether serve --help` names all that there are".into())
 }

@@ -23,7 +23,8 @@ use crate::access::{Access, Origin};
 use crate::http::Principal;
 use crate::http::problem::{Kind, Problem, Told};
 
-const OPEN: [&str; 7] = [
+const OPEN: [&str; 8] = [
+    "/",
     "/livez",
     "/readyz",
     "/v1/openapi.json",

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::Response;
-use axum::routing::post;
+use axum::response::{Redirect, Response};
+use axum::routing::{get, post};
 use axum::{Router, middleware};
 use bellwether::clock::{Clock, VirtualClock};
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ const ADVANCE_MS_MAX: u64 = 100 * 366 * 24 * 3_600_000;
 /// The routes of every door that speaks HTTP, behind the checks that all of them share. What needs
 /// the store is there when the store is.
 pub(super) fn all(site: &Arc<Site>, store: Option<http::State>) -> Router {
-    let mut routes = observe::routes(site);
+    let mut routes = observe::routes(site).route("/", get(front));
     let of_store = |state| match &site.traces {
         Some(traces) => traces.around(http::router(state)),
         None => http::router(state),
@@ -56,6 +56,11 @@ pub(super) fn all(site: &Arc<Site>, store: Option<http::State>) -> Router {
         routes = routes.layer(middleware::from_fn_with_state(access, credentials::check));
     }
     routes.layer(middleware::from_fn_with_state(guard, guard::check))
+}
+
+/// Whoever opens the address in a browser wants to read something.
+async fn front() -> Redirect {
+    Redirect::temporary("/v1/docs")
 }
 
 async fn opening() -> Box<Problem> {

@@ -10,6 +10,14 @@ fn a_queue_lives_from_create_to_delete() {
     let made = store.ok(&["queue", "create", "orders", "--create", "--lock", "2m30s"]);
     assert_eq!(made, "queue \"orders\" created\n");
     assert_eq!(store.ok(&["queue", "create", "Orders"]), "queue \"Orders\" was there before\n");
+    let as_it_is = ["queue", "create", "orders", "--lock", "150s"];
+    assert!(store.ok(&as_it_is).ends_with("was there before\n"), "that is its lock");
+    for other in [&["--lock", "2m"][..], &["--sessions"], &["--duplicate-window", "10m"]] {
+        let other = [&["queue", "create", "orders"], other].concat();
+        let told = store.json(&other);
+        assert_eq!((&told["existed"], &told["as_asked"]), (&true.into(), &false.into()), "{told}");
+        assert!(store.ok(&other).contains("keeps its settings"), "{other:?}");
+    }
     let list = store.ok(&["queue", "list"]);
     assert_eq!(
         list,

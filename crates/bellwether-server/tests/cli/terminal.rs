@@ -86,6 +86,25 @@ fn a_question_is_answered_on_a_terminal() {
 }
 
 #[test]
+fn who_types_messages_is_told_how_that_ends_and_is_not_written_over() {
+    let store = Store::with("orders");
+    let mut typing = OnTerminal::run(store.command(&["send", "orders"]));
+    typing.shows("every line is sent as a message; Ctrl-D ends it");
+    typing.types("two coffees\n\x04");
+    typing.shows("sent message 1 to \"orders\"");
+    assert!(!typing.seen.contains('\x1b'), "{:?}", typing.seen);
+    assert_eq!(typing.ended().0, Some(0));
+}
+
+#[test]
+fn a_backup_is_not_shown() {
+    let store = Store::with("orders");
+    let mut shown = OnTerminal::run(store.command(&["backup", "-"]));
+    shown.shows("a backup is not for a terminal to show; name a file, or use a pipe");
+    assert_eq!(shown.ended().0, Some(64));
+}
+
+#[test]
 fn the_live_view_ends_with_q_and_with_ctrl_c_and_gives_the_terminal_back() {
     let store = Store::with("orders");
     for by_key in [true, false] {

@@ -33,7 +33,14 @@ fn what_is_wrong_stops_the_start_and_is_named() {
     let output =
         bellwether().args(["serve", "--memory"]).env("BELLWETHER_MEMROY", "1").output().unwrap();
     assert_eq!(output.status.code(), Some(78));
-    assert_says(&said(&output.stderr), &["BELLWETHER_MEMROY", "BELLWETHER_MEMORY"]);
+    assert_says(&said(&output.stderr), &["BELLWETHER_MEMROY", "mean \"BELLWETHER_MEMORY\"?"]);
+
+    let file = Folder::new();
+    std::fs::write(&file.0, "htpp = \"127.0.0.1:0\"\n").unwrap();
+    let output = serve(&["--config", file.text()]);
+    std::fs::remove_file(&file.0).unwrap();
+    assert_eq!(output.status.code(), Some(78));
+    assert_says(&said(&output.stderr), &["\"htpp\"", "line 1", "did you mean \"http\"?"]);
 
     let output = serve(&["--config", "/nowhere/at/all.toml"]);
     assert_eq!(output.status.code(), Some(78));

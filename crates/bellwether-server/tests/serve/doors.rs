@@ -97,6 +97,9 @@ fn what_is_too_long_is_refused_before_it_is_read() {
 #[test]
 fn what_is_not_there_is_said_as_a_problem() {
     let server = Server::start(&["--memory"]);
+    let front = server.get("/", "host: localhost\r\n");
+    assert_eq!(status(&front), 307, "who opens the address in a browser has something to read");
+    assert_says(&front, &["location: /v1/docs\r\n"]);
     let answer = server.get("/no/such/path", "host: localhost\r\n");
     assert_eq!(status(&answer), 404);
     assert_says(&answer, &["application/problem+json", "/v1"]);

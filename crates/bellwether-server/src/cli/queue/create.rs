@@ -49,12 +49,26 @@ impl Create {
             let existed = has_queue(store, &self.queue).await?;
             let queue = store.create_queue(&self.queue, settings).await?;
             let name = queue.name().as_str();
-            let told = if existed { "was there before" } else { "created" };
+            let is_as_asked = !existed || self.is_as_asked(&queue.info().await?.settings);
+            let told = match (existed, is_as_asked) {
+                (false, _) => "created",
+                (true, true) => "was there before",
+                (true, false) => {
+                    "was there before and keeps its settings, which are other ones; \
+                     `bellwether queue set` changes them"
+                }
+            };
             screen.say(
                 &format!("queue {name:?} {told}"),
-                &json!({ "queue": name, "existed": existed }),
+                &json!({ "queue": name, "existed": existed, "as_asked": is_as_asked }),
             )?;
             Ok(ExitCode::SUCCESS)
         })
+    }
+
+    /// Whether a queue with these settings is what was asked for; what was not named may be anything.
+    fn is_as_asked(&self, there: &QueueSettings) -> bool {
+        let asked = self.settings.patch().apply(there);
+        (there.sessions || !self.sessions) && asked.is_ok_and(|asked| asked == *there)
     }
 }
