@@ -141,7 +141,11 @@ async fn no_send_is_lost_or_doubled_while_the_server_is_stopped_killed_and_start
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         // One half of the rounds it is killed, as a crash does it.
-        if round % 2 == 0 { drop(server) } else { server.stop() }
+        if round % 2 == 0 {
+            drop(server)
+        } else {
+            server.stop()
+        }
         server = Server::in_folder(&folder.0);
     }
     stop.cancel();

@@ -44,7 +44,9 @@ impl Sign {
         let rules = file::read(&self.kept.path()).map_err(Failure::BadInput)?.unwrap_or_default();
         let rule = &self.rule;
         let known = rules.find(rule).ok_or_else(|| {
-            Failure::NotThere(format!("there is no rule {rule:?}; `bellwether key list`"))
+            Failure::NotThere(format!(
+                "there is no rule {rule:?}; `bellwether key list` names them"
+            ))
         })?;
         let key = known.keys.get(usize::from(self.second)).ok_or_else(|| {
             Failure::NotThere(format!(

@@ -9,6 +9,14 @@ const el = (tag, text, ...children) => {
 };
 const withClass = (node, name) => (node.classList.add(name), node);
 
+// A text in which what stands between two backticks is code.
+const prose = (tag, text) =>
+  el(tag, "", ...(text || "").split("`").map((part, index) => (index % 2 ? el("code", part) : part)));
+
+// What whoever comes for the first time looks for stands first; what is not named here, behind it.
+const ORDER = ["queues", "messages", "dead letters", "sessions", "leases", "elections", "members"];
+const place = (tag) => (ORDER.includes(tag) ? ORDER.indexOf(tag) : ORDER.length);
+
 // A schema in one line, or as far as its name.
 const short = (schema) => {
   if (!schema) return "any";
@@ -29,7 +37,7 @@ const fields = (schema) => {
   for (const [name, field] of Object.entries(schema.properties || {})) {
     const required = (schema.required || []).includes(name) ? " *" : "";
     const row = el("tr", "", el("td", "", el("code", name + required)), el("td", "", el("code", short(field))));
-    row.append(withClass(el("td", field.description || ""), "dim"));
+    row.append(withClass(prose("td", field.description), "dim"));
     table.append(row);
   }
   if (!table.children.length) {
@@ -49,21 +57,21 @@ const content = (title, body) => {
 
 const operation = (path, method, op) => {
   const name = withClass(el("code", method.toUpperCase()), "method");
-  const summary = el("summary", "", name, el("code", path + " "), withClass(el("span", op.summary || ""), "dim"));
+  const summary = el("summary", "", name, el("code", path + " "), withClass(prose("span", op.summary), "dim"));
   const details = el("details", "", summary);
-  if (op.description) details.append(el("p", op.description));
+  if (op.description) details.append(prose("p", op.description));
   const table = el("table");
   for (const parameter of op.parameters || []) {
     const where = `${parameter.name} (${parameter.in})${parameter.required ? " *" : ""}`;
     const row = el("tr", "", el("td", "", el("code", where)), el("td", "", el("code", short(parameter.schema))));
-    row.append(withClass(el("td", parameter.description || ""), "dim"));
+    row.append(withClass(prose("td", parameter.description), "dim"));
     table.append(row);
   }
   details.append(table, content("takes", op.requestBody));
   const answers = el("table");
   for (const [status, answer] of Object.entries(op.responses || {})) {
     const shapes = Object.entries(answer.content || {}).map(([type, media]) => `${type}: ${short(media.schema)}`);
-    const row = el("tr", "", el("td", "", el("code", status)), el("td", answer.description));
+    const row = el("tr", "", el("td", "", el("code", status)), prose("td", answer.description));
     row.append(el("td", "", el("code", shapes.join("; "))));
     answers.append(row);
   }
@@ -83,10 +91,11 @@ const show = (api) => {
       groups.get(tag).append(operation(path, method, item[method]));
     }
   }
-  document.getElementById("paths").append(...groups.values());
+  const sections = [...groups].sort(([a], [b]) => place(a) - place(b));
+  document.getElementById("paths").append(...sections.map(([, section]) => section));
   for (const [name, schema] of Object.entries(api.components.schemas)) {
     const details = el("details", "", el("summary", "", el("code", name)));
-    details.append(el("p", schema.description || ""), fields(schema));
+    details.append(prose("p", schema.description), fields(schema));
     document.getElementById("schemas").append(details);
   }
   document.getElementById("filter").addEventListener("input", (event) => {
