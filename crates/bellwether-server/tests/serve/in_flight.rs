@@ -142,9 +142,9 @@ async fn no_send_is_lost_or_doubled_while_the_server_is_stopped_killed_and_start
         }
         // One half of the rounds it is killed, as a crash does it.
         if round % 2 == 0 {
-            drop(server)
+            drop(server);
         } else {
-            server.stop()
+            server.stop();
         }
         server = Server::in_folder(&folder.0);
     }
