@@ -9,6 +9,8 @@ mod backing_up;
 mod carrying;
 #[path = "cli/dead_letters.rs"]
 mod dead_letters;
+#[path = "cli/documented.rs"]
+mod documented;
 #[path = "cli/explaining.rs"]
 mod explaining;
 #[path = "cli/following.rs"]
