@@ -180,9 +180,9 @@ fn a_bad_value_is_named_with_where_it_was_found_and_what_is_allowed() {
 fn what_is_no_setting_is_not_overlooked() {
     let none = Flags::default();
     let said = fault(&none, None, &[("BELLWETHER_HTPP", "127.0.0.1:1")]);
-    assert_names(&said, &["BELLWETHER_HTPP", "BELLWETHER_HTTP,"]);
+    assert_names(&said, &["BELLWETHER_HTPP", "mean \"BELLWETHER_HTTP\"?"]);
     let file = File::new("unknown", "htpp = \"127.0.0.1:1\"\n");
-    assert_names(&fault(&none, Some(&file.0), &[]), &["\"htpp\"", "line 1", "http,"]);
+    assert_names(&fault(&none, Some(&file.0), &[]), &["\"htpp\"", "line 1", "mean \"http\"?"]);
     let file = File::new("broken", "http = \n");
     assert_names(&fault(&none, Some(&file.0), &[]), &["line 1", "not TOML"]);
     let missing = Path::new("/nowhere/bellwether.toml");
