@@ -32,7 +32,7 @@ pub enum Refusal {
         /// When to try again.
         retry_after_ms: u64,
     },
-    /// The disk is full; receiving and settling go on.
+    /// The disk is full, or nearly; receiving and settling go on.
     DiskFull,
     /// A name that cannot be one.
     InvalidName {
@@ -171,8 +171,8 @@ impl fmt::Display for Refusal {
                  send again in {retry_after_ms} ms"
             ),
             Self::DiskFull => f.write_str(
-                "the disk is full; receiving and settling go on; sending resumes by itself when \
-                 there is space",
+                "the disk is full, or nearly; receiving and settling go on; sending resumes by itself \
+                 when there is space",
             ),
             Self::InvalidName { what, why } => write!(f, "this cannot be a {what}: {why}"),
             Self::InvalidValue { what, why } => write!(f, "{what}: {why}"),

@@ -97,6 +97,7 @@ impl Server {
             segment_bytes_first: disk.segment_bytes / 2,
             snapshot_after_bytes: disk.snapshot_after_bytes,
             snapshot_room_bytes: 4 << 10,
+            free_bytes_min: 0,
             holder: "the server".into(),
             salt: bus.plan.seed as u32,
         };

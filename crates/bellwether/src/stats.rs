@@ -33,7 +33,7 @@ pub struct Stats {
 pub enum Health {
     /// It does.
     Sound,
-    /// The disk is full: senders are refused, receiving and settling go on while the reserve
+    /// The disk is full, or nearly: senders are refused, receiving and settling go on while the reserve
     /// lasts, and everything resumes by itself when there is space.
     ShortOfSpace,
     /// The machinery failed: nothing more is answered in this life.

@@ -40,7 +40,7 @@ impl<R> Shard<R> {
             }
         }
         // Before the rules decide: what senders take of the reserve is missing for settling.
-        let is_full = self.journal.as_ref().is_some_and(|j| j.pressure() == Pressure::Full);
+        let is_full = self.journal.as_ref().is_some_and(|j| j.pressure() != Pressure::None);
         self.ledger.set_disk_full(is_full);
         // A refusal says that nothing was stored: whoever asks again for what was accepted and
         // waits for room must wait with it.

@@ -251,10 +251,17 @@ impl<R> Shard<R> {
             && self.upkeep.marked_at != self.frame
     }
 
-    /// Whether the disk is full: then long work is tried again at a pace.
+    /// See [`Journal::look_for_space`](crate::journal::Journal::look_for_space).
+    pub fn look_for_space(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.look_for_space();
+        }
+    }
+
+    /// Whether the disk is full, or nearly: then long work is tried again at a pace.
     pub fn is_short_of_space(&self) -> bool {
         let journal = self.journal.as_ref().filter(|_| self.broken.is_none());
-        self.stalled || journal.is_some_and(|journal| journal.pressure() == Pressure::Full)
+        self.stalled || journal.is_some_and(|journal| journal.pressure() != Pressure::None)
     }
 
     /// Whether it works.
