@@ -18,6 +18,7 @@
 pub(crate) mod backup;
 mod entry;
 pub(crate) mod history;
+mod options;
 mod pieces;
 pub(crate) mod replay;
 mod upkeep;
@@ -46,6 +47,7 @@ use crate::stats::Tally;
 use backup::Backup;
 use entry::check_contents;
 use history::History;
+pub use options::ShardOptions;
 use replay::Replayer;
 use upkeep::Upkeep;
 
@@ -54,21 +56,6 @@ use upkeep::Upkeep;
 const FRAME_BYTES_TARGET: usize = 1 << 20;
 /// Changes beside a content, at most: the message with its session, the id it had.
 const CHANGE_BYTES_MAX: usize = 512;
-
-/// What a shard is opened with.
-#[derive(Clone, Debug)]
-pub struct ShardOptions {
-    /// Memory for messages, ids and sessions; senders are refused beyond.
-    pub memory_bytes_max: u64,
-    /// Memory for contents, beside the journal.
-    pub body_cache_bytes_max: usize,
-}
-
-impl Default for ShardOptions {
-    fn default() -> Self {
-        Self { memory_bytes_max: 4 << 30, body_cache_bytes_max: 8 << 20 }
-    }
-}
 
 /// An answer on its way.
 pub type Answered<R> = (R, Result<Unread, Error>);
@@ -118,8 +105,7 @@ impl<R> std::fmt::Debug for Shard<R> {
 impl<R> Shard<R> {
     /// A shard that keeps nothing.
     pub fn in_memory(now: Now, options: &ShardOptions) -> Self {
-        let ledger = Ledger::new(options.memory_bytes_max);
-        Self::start(now, ledger, History::default(), None, Bodies::new(None), 0)
+        Self::start(now, options.ledger(), History::default(), None, Bodies::new(None), 0)
     }
 
     /// A shard kept in the journal that `open` opens and replays.
@@ -128,7 +114,7 @@ impl<R> Shard<R> {
         options: &ShardOptions,
         open: impl FnOnce(&mut dyn Replay) -> Result<Box<dyn Journal>, JournalFault>,
     ) -> Result<Self, JournalFault> {
-        let mut replayer = Replayer::new(Ledger::new(options.memory_bytes_max), now);
+        let mut replayer = Replayer::new(options.ledger(), now);
         let journal = open(&mut replayer)?;
         let flushed = journal.flusher().flushed().0;
         let bodies = Bodies::new(Some(options.body_cache_bytes_max));
