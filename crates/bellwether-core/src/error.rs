@@ -27,7 +27,7 @@ pub enum Refusal {
         /// Its size.
         size_bytes_max: u64,
     },
-    /// The store has reached its memory budget.
+    /// The store has reached its memory budget, or all who ask theirs.
     Busy {
         /// When to try again.
         retry_after_ms: u64,
@@ -167,8 +167,8 @@ impl fmt::Display for Refusal {
             ),
             Self::Busy { retry_after_ms } => write!(
                 f,
-                "the store has reached its memory budget; receiving goes on; \
-                 send again in {retry_after_ms} ms"
+                "the store has reached a memory budget; receiving goes on; \
+                 ask again in {retry_after_ms} ms"
             ),
             Self::DiskFull => f.write_str(
                 "the disk is full, or nearly; receiving and settling go on; sending resumes by itself \
