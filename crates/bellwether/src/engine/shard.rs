@@ -43,7 +43,7 @@ use super::bodies::Bodies;
 use super::content::{Content, Unread};
 use crate::error::Error;
 use crate::journal::{Flush, FrameNumber, Journal, JournalFault, Replay};
-use crate::stats::Tally;
+use crate::stats::{Refused, Tally};
 use backup::Backup;
 use entry::check_contents;
 use history::History;
@@ -94,6 +94,7 @@ pub struct Shard<R> {
     stalled: bool,
     /// How many answers waited for the same flush.
     batch: Tally,
+    refused: Refused,
 }
 
 impl<R> std::fmt::Debug for Shard<R> {
@@ -155,6 +156,7 @@ impl<R> Shard<R> {
             broken: None,
             stalled: false,
             batch: Tally::default(),
+            refused: Refused::default(),
         };
         shard.collect(now);
         shard
@@ -207,7 +209,12 @@ impl<R> Shard<R> {
         asker: R,
     ) {
         match decided {
-            Err(error) => return self.free.push((asker, Err(error))),
+            Err(error) => {
+                if let Error::Refused(refusal) = &error {
+                    self.refused.count(refusal);
+                }
+                return self.free.push((asker, Err(error)));
+            }
             Ok(Some(own)) => return self.line_up_result(asker, Ok(*own), Barrier::Durable),
             Ok(None) => {}
         }
@@ -337,7 +344,10 @@ impl<R> Shard<R> {
                 let contents = self.contents_of(&outcome);
                 Ok(Unread { outcome, contents })
             }
-            Err(refusal) => Err(Error::Refused(refusal)),
+            Err(refusal) => {
+                self.refused.count(&refusal);
+                Err(Error::Refused(refusal))
+            }
         };
         self.line_up_result(asker, result, answer.barrier);
     }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use super::Shard;
 use crate::engine::content::CHECKSUM_BYTES;
 use crate::journal::{Block, Job, JournalFault, Pressure};
-use crate::stats::{Health, Histogram};
+use crate::stats::{Health, Histogram, Refused};
 
 /// Changes in one slice of a snapshot: well under 5 ms of the writer's time.
 const SNAPSHOT_SLICE: usize = 4096;
@@ -271,6 +271,11 @@ impl<R> Shard<R> {
             None if self.is_short_of_space() => Health::ShortOfSpace,
             None => Health::Sound,
         }
+    }
+
+    /// How often limits were reached.
+    pub(crate) fn refused(&self) -> Refused {
+        self.refused
     }
 
     /// How many answers waited for the same flush.
