@@ -62,7 +62,6 @@ impl Audit {
         text.push('\n');
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(e) = kept.append(text.as_bytes()) {
-            kept.file = None;
             // Now and then: a full disk is not to fill the log as well.
             if self.failed.fetch_add(1, Ordering::Relaxed).is_multiple_of(1000) {
                 let path = kept.path.display();
@@ -79,23 +78,110 @@ impl Audit {
 
 impl Kept {
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
-        if self.file.as_ref().is_some_and(|(_, bytes)| bytes + line.len() as u64 > FILE_BYTES_MAX) {
-            let mut aside = self.path.as_os_str().to_owned();
-            aside.push(".1");
-            std::fs::rename(&self.path, Path::new(&aside))?;
-            self.file = None;
+        let (mut file, mut bytes) = self.file.take().map_or_else(|| self.open(), Ok)?;
+        // If it cannot be put aside it grows on: no line is lost for that.
+        if bytes + line.len() as u64 > FILE_BYTES_MAX && self.put_aside().is_ok() {
+            (file, bytes) = self.open()?;
         }
-        let (file, bytes) = match &mut self.file {
-            Some(open) => open,
-            none => {
-                let mut options = OpenOptions::new();
-                let file = options.append(true).create(true).mode(0o600).open(&self.path)?;
-                let bytes = file.metadata()?.len();
-                none.insert((file, bytes))
-            }
-        };
-        file.write_all(line)?;
-        *bytes += line.len() as u64;
+        if let Err(e) = file.write_all(line) {
+            // Half a line would spoil the next one.
+            let _ = file.set_len(bytes);
+            return Err(e);
+        }
+        self.file = Some((file, bytes + line.len() as u64));
         Ok(())
+    }
+
+    fn open(&self) -> io::Result<(File, u64)> {
+        let mut options = OpenOptions::new();
+        let file = options.append(true).create(true).mode(0o600).open(&self.path)?;
+        let bytes = file.metadata()?.len();
+        Ok((file, bytes))
+    }
+
+    fn put_aside(&self) -> io::Result<()> {
+        let mut aside = self.path.as_os_str().to_owned();
+        aside.push(".1");
+        std::fs::rename(&self.path, Path::new(&aside))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    /// A folder that is gone when the test is.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new() -> Self {
+            static NUMBER: AtomicU32 = AtomicU32::new(0);
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let name = format!("bellwether-audit-{}-{number}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            std::fs::create_dir(&path).unwrap();
+            Self(path)
+        }
+
+        fn lines(&self, name: &str) -> usize {
+            let text = std::fs::read_to_string(self.0.join(name)).unwrap();
+            let is_whole = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
+            assert!(text.ends_with('\n') && text.lines().all(is_whole), "{text}");
+            text.lines().count()
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn write(audit: &Audit) {
+        let line =
+            Line { rule: "root", from: "socket", what: "purge", name: Some("q"), outcome: "done" };
+        audit.write(WallTime(0), &line);
+    }
+
+    #[test]
+    fn a_full_file_is_put_aside_and_no_line_is_lost() {
+        let folder = Folder::new();
+        let path = folder.0.join("audit.log");
+        let audit = Audit::new(Some(path.clone()));
+        write(&audit);
+        // A hole: it is as long as if it were full.
+        let fill = || File::options().write(true).open(&path).unwrap().set_len(FILE_BYTES_MAX);
+        fill().unwrap();
+        let audit = Audit::new(Some(path.clone()));
+        write(&audit);
+        write(&audit);
+        assert_eq!(std::fs::metadata(folder.0.join("audit.log.1")).unwrap().len(), FILE_BYTES_MAX);
+        assert_eq!((folder.lines("audit.log"), audit.failed()), (2, 0));
+        // What cannot be put aside grows on.
+        std::fs::remove_file(folder.0.join("audit.log.1")).unwrap();
+        std::fs::create_dir(folder.0.join("audit.log.1")).unwrap();
+        fill().unwrap();
+        let audit = Audit::new(Some(path.clone()));
+        write(&audit);
+        assert!(std::fs::metadata(&path).unwrap().len() > FILE_BYTES_MAX);
+        assert_eq!(audit.failed(), 0);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_counted_and_the_next_line_is_tried_again() {
+        let full = Audit::new(Some("/dev/full".into()));
+        write(&full);
+        write(&full);
+        assert_eq!(full.failed(), 2);
+        let folder = Folder::new();
+        let place = folder.0.join("later");
+        let audit = Audit::new(Some(place.join("audit.log")));
+        write(&audit);
+        assert_eq!(audit.failed(), 1);
+        std::fs::create_dir(&place).unwrap();
+        write(&audit);
+        assert_eq!((folder.lines("later/audit.log"), audit.failed()), (1, 1));
     }
 }
