@@ -125,6 +125,11 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
 
 /// Reads `listen,send=orders/*`.
 pub(crate) fn parse_grant(realm: Realm, text: &str) -> Result<Grant, String> {
+/// A name in certificates as it is compared: hosts in lower case; only a URI has a colon in it.
+pub(crate) fn certificate_name(text: String) -> String {
+    if text.contains(':') { text } else { text.to_ascii_lowercase() }
+}
+
     let wrong = |why: String| Err(format!("{text:?}: {why}; write it as listen,send=orders/*"));
     let Some((words, scope)) = text.split_once('=') else {
         return wrong("there is no = between the rights and the names".into());
@@ -204,7 +209,7 @@ impl TryFrom<Kept> for Rule {
             grants: Grants(grants),
             tokens,
             keys: kept.signing_keys.into_iter().map(Secret::of).collect(),
-            certificates: kept.certificates,
+            certificates: kept.certificates.into_iter().map(certificate_name).collect(),
             name: kept.name,
         })
     }
