@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use axum::Router;
 use bellwether::clock::Clock;
-use bellwether::wire::accept::{Acceptor, Limits, Owners};
+use bellwether::wire::accept::{Acceptor, Budget, Limits, Owners};
 use bellwether::{Bellwether, Error};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connections::Connections;
-use super::routes;
+use super::tls::Tls;
+use super::{memory, routes};
 use crate::access::Access;
 use crate::cli::Failure;
 use crate::config::Config;
@@ -26,8 +27,12 @@ pub(crate) struct Site {
     pub(crate) config: Config,
     pub(crate) clock: Clock,
     pub(crate) connections: Arc<Connections>,
+    /// TLS at both doors, if there is to be any.
+    pub(crate) tls: Option<Arc<Tls>>,
     /// Who may ask, if not everybody.
     pub(crate) access: Option<Arc<Access>>,
+    /// What all who ask may have unanswered together.
+    pub(crate) budget: Arc<Budget>,
     /// Cancelled when the server is to stop; who waits long should listen.
     pub(crate) stopping: CancellationToken,
     pub(crate) health: Look,
@@ -58,13 +63,16 @@ impl Site {
         config: Config,
         clock: Clock,
         connections: Arc<Connections>,
+        tls: Option<Arc<Tls>>,
         access: Option<Arc<Access>>,
         traces: Option<Traces>,
     ) -> Self {
         Self {
+            budget: Budget::new(memory::of_asks(&config)),
             config,
             clock,
             connections,
+            tls,
             access,
             stopping: CancellationToken::new(),
             health: Look::within(Duration::from_secs(1)),
@@ -85,7 +93,7 @@ impl Site {
 
     /// Shows a store; whoever waits in the one before is asked to end.
     pub(super) async fn show(self: &Arc<Self>, store: Bellwether) -> Result<(), Error> {
-        let acceptor = Some(Acceptor::new(&store, self.wire_limits())?);
+        let acceptor = Acceptor::new(&store, self.wire_limits())?.within(Arc::clone(&self.budget));
         let stop = self.stopping.child_token();
         let owners = match &self.access {
             Some(_) => Some(Arc::new(Owners::of(&store).await?)),
@@ -94,7 +102,7 @@ impl Site {
         let state = http::State::new(store.clone(), stop.clone(), owners.clone());
         self.observers.spawn(http::observe(state.clone()));
         let router = routes::all(self, Some(state));
-        self.put(Shown { store: Some(store), router, acceptor, owners, stop });
+        self.put(Shown { store: Some(store), router, acceptor: Some(acceptor), owners, stop });
         Ok(())
     }
 

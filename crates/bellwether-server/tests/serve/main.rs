@@ -7,6 +7,7 @@ mod doors;
 mod hostile;
 mod observing;
 mod server;
+mod space;
 mod starting;
 mod stopping;
 mod virtual_time;
