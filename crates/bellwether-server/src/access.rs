@@ -266,16 +266,19 @@ impl Access {
 
 impl Record for Admission {
     fn note(&self, principal: &str, asked: &Needs<'_>, outcome: Option<Result<(), &Error>>) {
-        let outcome = match outcome {
-            Some(Ok(())) => "done".to_owned(),
-            Some(Err(Error::Refused(refusal @ Refusal::Forbidden { .. }))) => {
-                format!("forbidden: {refusal}")
-            }
-            Some(Err(error)) => format!("failed: {error}"),
-            None => "unknown: the caller left before the answer".to_owned(),
+        let refused = match outcome {
+            Some(Err(Error::Refused(refusal @ Refusal::Forbidden { .. }))) => Some(refusal),
+            _ => None,
+        };
+        let text = match (refused, outcome) {
+            (Some(refusal), _) => format!("forbidden: {refusal}"),
+            (None, Some(Ok(()))) => "done".to_owned(),
+            (None, Some(Err(error))) => format!("failed: {error}"),
+            (None, None) => "unknown: the caller left before the answer".to_owned(),
         };
         let (what, name, from) = (asked.what, asked.name(), self.from.as_str());
-        let line = Line { rule: principal, from, what, name, outcome: &outcome };
+        let is_refused = refused.is_some();
+        let line = Line { rule: principal, from, what, name, outcome: &text, is_refused };
         self.access.audit.write(Clock::System.now().wall, &line);
     }
 

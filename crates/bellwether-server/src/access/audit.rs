@@ -16,6 +16,9 @@ use serde_json::json;
 use crate::time;
 
 const FILE_BYTES_MAX: u64 = 64 << 20;
+/// Lines a second about what was refused. Whoever may do nothing must not be able to push out of the
+/// file what others did; how often it tried is counted all the same.
+const REFUSED_PER_S_MAX: u32 = 10;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -28,6 +31,8 @@ pub(crate) struct Audit {
 struct Kept {
     path: PathBuf,
     file: Option<(File, u64)>,
+    /// A second, and how many lines about what was refused were written in it.
+    refused: (u64, u32),
 }
 
 /// One line.
@@ -38,18 +43,24 @@ pub(super) struct Line<'a> {
     pub(super) what: &'a str,
     pub(super) name: Option<&'a str>,
     pub(super) outcome: &'a str,
+    /// Whether it was refused for want of the right.
+    pub(super) is_refused: bool,
 }
 
 impl Audit {
     /// Kept at `path`, or nowhere.
     pub(super) fn new(path: Option<PathBuf>) -> Self {
-        let kept = path.map(|path| Mutex::new(Kept { path, file: None }));
+        let kept = path.map(|path| Mutex::new(Kept { path, file: None, refused: (0, 0) }));
         Self { kept, failed: AtomicU64::new(0) }
     }
 
     pub(super) fn write(&self, now: WallTime, line: &Line<'_>) {
         let Some(kept) = &self.kept else { return };
-        let Line { rule, from, what, name, outcome } = line;
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if line.is_refused && !kept.takes_refused(now) {
+            return;
+        }
+        let Line { rule, from, what, name, outcome, .. } = line;
         let mut text = json!({
             "at": time::of_wall(now),
             "rule": rule,
@@ -60,7 +71,6 @@ impl Audit {
         })
         .to_string();
         text.push('\n');
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(e) = kept.append(text.as_bytes()) {
             // Now and then: a full disk is not to fill the log as well.
             if self.failed.fetch_add(1, Ordering::Relaxed).is_multiple_of(1000) {
@@ -77,6 +87,16 @@ impl Audit {
 }
 
 impl Kept {
+    /// Whether there may be one more line about what was refused.
+    fn takes_refused(&mut self, now: WallTime) -> bool {
+        let second = now.0 / 1000;
+        if self.refused.0 != second {
+            self.refused = (second, 0);
+        }
+        self.refused.1 += 1;
+        self.refused.1 <= REFUSED_PER_S_MAX
+    }
+
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
         let (mut file, mut bytes) = self.file.take().map_or_else(|| self.open(), Ok)?;
         // If it cannot be put aside it grows on: no line is lost for that.
@@ -139,10 +159,29 @@ mod tests {
         }
     }
 
+    const LINE: Line<'static> = Line {
+        rule: "root",
+        from: "socket",
+        what: "purge",
+        name: Some("q"),
+        outcome: "done",
+        is_refused: false,
+    };
+
     fn write(audit: &Audit) {
-        let line =
-            Line { rule: "root", from: "socket", what: "purge", name: Some("q"), outcome: "done" };
-        audit.write(WallTime(0), &line);
+        audit.write(WallTime(0), &LINE);
+    }
+
+    #[test]
+    fn who_may_do_nothing_does_not_fill_the_file() {
+        let folder = Folder::new();
+        let audit = Audit::new(Some(folder.0.join("audit.log")));
+        for _ in 0..1000 {
+            audit.write(WallTime(5_999), &Line { is_refused: true, ..LINE });
+        }
+        audit.write(WallTime(5_999), &LINE);
+        audit.write(WallTime(6_000), &Line { is_refused: true, ..LINE });
+        assert_eq!(folder.lines("audit.log"), 12);
     }
 
     #[test]
