@@ -90,10 +90,11 @@ pub(crate) async fn check(
         return next.run(request).await;
     }
     let share = Arc::new(limits.budget.share());
-    // What is told to be long must find its room before it is sent.
-    if told.is_some_and(|bytes| !share.grow(usize::try_from(bytes).unwrap_or(usize::MAX))) {
+    // Better now than when it was sent in vain. But room is taken by bytes, not by promises.
+    if told.is_some_and(|bytes| !share.hold(usize::try_from(bytes).unwrap_or(usize::MAX))) {
         return refuse(BodyFault::NoRoom.into(), request).await;
     }
+    share.hold(0);
     let held = |body| Body::new(limits.hold(body, Arc::clone(&share)));
     // The share is held until the answer is there: what was read goes on into the store.
     next.run(request.map(held)).await
@@ -207,7 +208,7 @@ impl HttpBody for Held {
                 continue;
             }
             let read = usize::try_from(self.limits.bytes_max - self.left).unwrap_or(usize::MAX);
-            return Poll::Ready(Some(if self.share.grow(read) {
+            return Poll::Ready(Some(if self.share.hold(read) {
                 Ok(frame)
             } else {
                 Err(BodyFault::NoRoom.into())

@@ -36,9 +36,12 @@ fn unfinished(server: &Server, length: &str, sent: &[u8]) -> TcpStream {
 fn bodies_that_do_not_end_do_not_fill_the_memory() {
     let server = Server::start(&BUDGET);
     make_queue(&server);
-    // One that says so holds its room from the start.
-    let holds = unfinished(&server, &format!("content-length: {}", 12 * MIB), b"x");
+    // Whoever only says that it will send takes no room from others.
+    let _says = unfinished(&server, &format!("content-length: {}", 15 * MIB), b"x");
+    let sent = "x".repeat(12 * MIB);
+    let holds = unfinished(&server, &format!("content-length: {}", 13 * MIB), sent.as_bytes());
     while gauge(&server, "bellwether_asks_bytes") < 12 * MIB as u64 {}
+    // One that says how long it is hears at once that there is no room.
     let answer = rest(&mut unfinished(&server, &format!("content-length: {}", 5 * MIB), b""));
     assert_eq!(status(&answer), 503, "{answer}");
     assert_says(&answer, &["/v1/problems/busy", "asks_bytes_max", "retry-after: 1"]);

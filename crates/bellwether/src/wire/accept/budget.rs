@@ -72,28 +72,17 @@ impl Budget {
 impl Share {
     /// Makes it one of so many bytes. False if there is no room for that: then it is what it was.
     pub fn hold(&self, bytes: usize) -> bool {
-        let is_held = self.grow(bytes);
-        if is_held {
-            let surplus = self.taken.swap(steps(bytes), Ordering::Relaxed) - steps(bytes);
-            if surplus > 0 {
-                self.budget.give_back(surplus);
-            }
-        }
-        is_held
-    }
-
-    /// The same, but it does not become less.
-    pub fn grow(&self, bytes: usize) -> bool {
+        let wanted = steps(bytes);
         // One share is one task's: nobody changes it in between.
         let taken = self.taken.load(Ordering::Relaxed);
-        let Some(more) = steps(bytes).checked_sub(taken).filter(|more| *more > 0) else {
-            return true;
-        };
-        let is_taken = self.budget.take(more);
-        if is_taken {
-            self.taken.store(taken + more, Ordering::Relaxed);
+        if wanted > taken && !self.budget.take(wanted - taken) {
+            return false;
         }
-        is_taken
+        if wanted < taken {
+            self.budget.give_back(taken - wanted);
+        }
+        self.taken.store(wanted, Ordering::Relaxed);
+        true
     }
 }
 
