@@ -77,6 +77,7 @@ impl Ledger {
     /// How many more a member may be handed.
     fn unsettled_room(&self, member: MemberSlot, mode: ReceiveMode) -> u32 {
         match mode {
+            _ if cfg!(planted_bug = "unsettled_uncounted") => u32::MAX,
             ReceiveMode::PeekLock => self.unsettled_max.saturating_sub(self.unsettled.of(member)),
             ReceiveMode::ReceiveAndDelete => u32::MAX,
         }
