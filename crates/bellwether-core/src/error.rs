@@ -27,12 +27,12 @@ pub enum Refusal {
         /// Its size.
         size_bytes_max: u64,
     },
-    /// The store has reached its memory budget.
+    /// The store has reached its memory budget, or all who ask theirs.
     Busy {
         /// When to try again.
         retry_after_ms: u64,
     },
-    /// The disk is full; receiving and settling go on.
+    /// The disk is full, or nearly; receiving and settling go on.
     DiskFull,
     /// A name that cannot be one.
     InvalidName {
@@ -167,12 +167,12 @@ impl fmt::Display for Refusal {
             ),
             Self::Busy { retry_after_ms } => write!(
                 f,
-                "the store has reached its memory budget; receiving goes on; \
-                 send again in {retry_after_ms} ms"
+                "the store has reached a memory budget; receiving goes on; \
+                 ask again in {retry_after_ms} ms"
             ),
             Self::DiskFull => f.write_str(
-                "the disk is full; receiving and settling go on; sending resumes by itself when \
-                 there is space",
+                "the disk is full, or nearly; receiving and settling go on; sending resumes by itself \
+                 when there is space",
             ),
             Self::InvalidName { what, why } => write!(f, "this cannot be a {what}: {why}"),
             Self::InvalidValue { what, why } => write!(f, "{what}: {why}"),

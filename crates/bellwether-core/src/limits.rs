@@ -20,6 +20,20 @@ pub const RECEIVE_MESSAGES_MAX: u32 = 10_000;
 /// answer is put together in memory, and there may be as many answers as there are connections.
 pub const RECEIVE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
+/// Deliveries that one member may have unsettled at a time, if nobody says otherwise: one that takes
+/// and never settles must not take everything. Ten of the largest receives.
+pub const UNSETTLED_PER_MEMBER_MAX: u32 = 100_000;
+
+/// Properties of one message, names and values together: whoever receives it reads them all, wanted
+/// or not. Azure allows as many bytes.
+pub const PROPERTIES_BYTES_MAX: usize = 64 * 1024;
+/// How many there may be, for the same reason.
+pub const PROPERTIES_MAX: usize = 1024;
+
+/// Sessions of one queue, if nobody says otherwise: each has a name in memory for as long as it has
+/// messages, a hold or a state.
+pub const SESSIONS_PER_QUEUE_MAX: u32 = 1_000_000;
+
 /// Messages looked at to say how many stand before one: an answer of that kind is for people, and
 /// "ten thousand and more" is all they need.
 pub const EXPLAIN_MESSAGES_MAX: usize = 10_000;
@@ -74,4 +88,6 @@ pub const LEASE_TRUST_PERCENT: u64 = 80;
 
 const _: () = assert!(CONTENT_BYTES_MAX as u64 <= COMMAND_BYTES_MAX);
 const _: () = assert!(CONTENT_BYTES_MAX as u64 <= RECEIVE_BYTES_MAX);
+const _: () = assert!(RECEIVE_MESSAGES_MAX <= UNSETTLED_PER_MEMBER_MAX);
+const _: () = assert!(PROPERTIES_BYTES_MAX < CONTENT_BYTES_MAX as usize);
 const _: () = assert!(LEASE_TRUST_PERCENT < 100 && LEASE_GRACE_PERCENT > 100);

@@ -73,6 +73,11 @@ impl Sessions {
         lane
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
     /// The lane of a session, if it is there.
     pub(crate) fn find(&self, id: &SessionId) -> Option<LaneId> {
         self.by_name.get(id).copied()

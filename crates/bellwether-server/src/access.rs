@@ -51,12 +51,35 @@ const SOCKET: &str = "(socket)";
 pub(crate) struct Access {
     path: PathBuf,
     rules: RwLock<Arc<Rules>>,
-    seen: Mutex<Option<Stamp>>,
+    seen: Mutex<Seen>,
     live: Mutex<Live>,
     connections_per_rule_max: u64,
     failures: Failures,
+    crowded: AtomicU64,
     forbidden: AtomicU64,
     audit: Audit,
+}
+
+/// What is known of the file.
+#[derive(Debug)]
+struct Seen {
+    /// The file as it was when it was read last.
+    read: Option<Stamp>,
+    /// The file as it was when that was tried last: that it could not be read is logged once.
+    tried: Option<Stamp>,
+}
+
+/// How often each of these was so.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    /// Credentials that were not believed.
+    pub(crate) turned: u64,
+    /// Connections and requests beyond what one rule may have at a time.
+    pub(crate) crowded: u64,
+    /// Asks for want of a right.
+    pub(crate) forbidden: u64,
+    /// Lines of the audit log that could not be written.
+    pub(crate) unrecorded: u64,
 }
 
 /// Those who are in.
@@ -80,23 +103,26 @@ struct Admission {
 }
 
 impl Access {
-    fn new(
+    /// Reads the rules.
+    fn open(
         path: PathBuf,
-        rules: Rules,
         audit: Option<PathBuf>,
         connections_per_rule_max: u64,
-    ) -> Arc<Self> {
-        let seen = Mutex::new(file::stamp(&path));
-        Arc::new(Self {
+    ) -> Result<Arc<Self>, String> {
+        // First its stamp: what changes while it is read is found at the next look.
+        let read = file::stamp(&path);
+        let rules = file::read(&path)?.unwrap_or_default();
+        Ok(Arc::new(Self {
             path,
             rules: RwLock::new(Arc::new(rules)),
-            seen,
+            seen: Mutex::new(Seen { read, tried: read }),
             live: Mutex::default(),
             connections_per_rule_max,
             failures: Failures::default(),
+            crowded: AtomicU64::new(0),
             forbidden: AtomicU64::new(0),
             audit: Audit::new(audit),
-        })
+        }))
     }
 
     /// Lets somebody in by what he shows, or by the names in his certificate if he shows nothing.
@@ -106,12 +132,12 @@ impl Access {
         origin: &Origin,
     ) -> Result<Arc<Pass>, Turned> {
         let rules = Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner));
-        let known = if origin.is_socket() {
-            return self.enter(SOCKET.into(), Proof::Socket, Grants::all(), origin);
-        } else if credential.is_empty() {
-            rules.by_certificate(origin.names())
-        } else {
-            rules.by_credential(credential)
+        let known = match origin {
+            Origin::Socket => {
+                return self.enter(SOCKET.into(), Proof::Socket, Grants::all(), origin);
+            }
+            Origin::Network { peer, .. } if credential.is_empty() => rules.by_certificate(peer),
+            Origin::Network { .. } => rules.by_credential(credential),
         };
         let given = known.and_then(|(rule, proof)| {
             let grants = rule.gives(&proof, now_s())?;
@@ -126,7 +152,7 @@ impl Access {
         } else {
             "the credential is not known here, was revoked, or has expired"
         };
-        let after = self.failures.count(origin.address(), Clock::System.now().boot);
+        let after = self.failures.count(origin, Clock::System.now().boot);
         Err(Turned { why: Why::Credential, text: text.into(), after })
     }
 
@@ -137,6 +163,18 @@ impl Access {
         grants: Grants,
         origin: &Origin,
     ) -> Result<Arc<Pass>, Turned> {
+        let mut live = self.live();
+        let count = live.by_rule.entry(Arc::clone(&rule)).or_default();
+        let max = self.connections_per_rule_max;
+        if *count >= max {
+            self.crowded.fetch_add(1, Ordering::Relaxed);
+            let text = format!(
+                "rule {rule:?} has {max} connections and requests at a time, the limit \
+                 connections_per_rule_max; close some, or try again"
+            );
+            return Err(Turned { why: Why::Limit, text, after: Duration::ZERO });
+        }
+        *count += 1;
         let ended = CancellationToken::new();
         let admission = Arc::new(Admission {
             access: Arc::clone(self),
@@ -146,26 +184,11 @@ impl Access {
             from: origin.to_string(),
             ended: ended.clone(),
         });
-        let mut live = self.live();
-        let count = live.by_rule.entry(Arc::clone(&rule)).or_default();
-        *count += 1;
-        let is_too_many = *count > self.connections_per_rule_max;
         if live.passes.len() >= live.look_through_at {
             live.passes.retain(|pass| pass.strong_count() > 0);
             live.look_through_at = 64 + 2 * live.passes.len();
         }
         live.passes.push(Arc::downgrade(&admission));
-        drop(live);
-        if is_too_many {
-            // Its end takes it off the count again.
-            drop(admission);
-            let max = self.connections_per_rule_max;
-            let text = format!(
-                "rule {rule:?} has {max} connections and requests at a time, the limit \
-                 connections_per_rule_max; close some, or try again"
-            );
-            return Err(Turned { why: Why::Limit, text, after: Duration::ZERO });
-        }
         Ok(Arc::new(Pass { principal: rule, grants, ended, record: admission }))
     }
 
@@ -187,20 +210,22 @@ impl Access {
     }
 
     fn look(&self) {
-        let now = file::stamp(&self.path);
+        let found = file::stamp(&self.path);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if *seen != now {
-            *seen = now;
-            match file::read(&self.path) {
-                Ok(Some(rules)) => {
+        if seen.read != found {
+            let gone = || format!("the file of rules {} is gone", self.path.display());
+            match file::read(&self.path).and_then(|rules| rules.ok_or_else(gone)) {
+                Ok(rules) => {
                     tracing::info!(rules = rules.0.len(), "the rules were read anew");
                     *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+                    *seen = Seen { read: found, tried: found };
                 }
-                Ok(None) => tracing::error!(
-                    path = %self.path.display(),
-                    "the file of rules is gone; the rules stay as they were"
-                ),
-                Err(why) => tracing::error!("{why}; the rules stay as they were"),
+                // It is tried again: what was wrong may have been the system, and not the file.
+                Err(why) if seen.tried != found => {
+                    tracing::error!("{why}; the rules stay as they were");
+                    seen.tried = found;
+                }
+                Err(_) => {}
             }
         }
         drop(seen);
@@ -225,11 +250,13 @@ impl Access {
         self.forbidden.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What was turned away, what was refused for want of a right, and lines of the audit log that
-    /// could not be written.
-    pub(crate) fn counts(&self) -> [u64; 3] {
-        let forbidden = self.forbidden.load(Ordering::Relaxed);
-        [self.failures.total(), forbidden, self.audit.failed()]
+    pub(crate) fn counts(&self) -> Counts {
+        Counts {
+            turned: self.failures.total(),
+            crowded: self.crowded.load(Ordering::Relaxed),
+            forbidden: self.forbidden.load(Ordering::Relaxed),
+            unrecorded: self.audit.failed(),
+        }
     }
 
     pub(crate) fn path(&self) -> &std::path::Path {
@@ -239,16 +266,19 @@ impl Access {
 
 impl Record for Admission {
     fn note(&self, principal: &str, asked: &Needs<'_>, outcome: Option<Result<(), &Error>>) {
-        let outcome = match outcome {
-            Some(Ok(())) => "done".to_owned(),
-            Some(Err(Error::Refused(refusal @ Refusal::Forbidden { .. }))) => {
-                format!("forbidden: {refusal}")
-            }
-            Some(Err(error)) => format!("failed: {error}"),
-            None => "unknown: the caller left before the answer".to_owned(),
+        let refused = match outcome {
+            Some(Err(Error::Refused(refusal @ Refusal::Forbidden { .. }))) => Some(refusal),
+            _ => None,
+        };
+        let text = match (refused, outcome) {
+            (Some(refusal), _) => format!("forbidden: {refusal}"),
+            (None, Some(Ok(()))) => "done".to_owned(),
+            (None, Some(Err(error))) => format!("failed: {error}"),
+            (None, None) => "unknown: the caller left before the answer".to_owned(),
         };
         let (what, name, from) = (asked.what, asked.name(), self.from.as_str());
-        let line = Line { rule: principal, from, what, name, outcome: &outcome };
+        let is_refused = refused.is_some();
+        let line = Line { rule: principal, from, what, name, outcome: &text, is_refused };
         self.access.audit.write(Clock::System.now().wall, &line);
     }
 

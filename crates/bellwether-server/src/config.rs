@@ -174,8 +174,20 @@ settings! {
     /// refused beyond. 0 is six tenths of what the control group, or else the machine, lets this
     /// process have.
     memory_bytes_max: Whole<0, 1_099_511_627_776> = "0";
+    /// Memory for requests and their bodies until they are answered, of all connections together, HTTP
+    /// and the wire; beyond, they are refused. Small ones are always let in. 0 is two tenths of what
+    /// the control group, or else the machine, lets this process have.
+    asks_bytes_max: Whole<0, 1_099_511_627_776> = "0";
     /// Memory for bodies, beside the journal.
     body_cache_bytes_max: Whole<0, 1_099_511_627_776> = "8388608";
+    /// Free space on the disk of the store. With less, senders are refused; receiving and settling go
+    /// on in it. 0 is a twentieth of the disk, but at most 1 GiB.
+    disk_free_bytes_min: Whole<0, 1_152_921_504_606_846_976> = "0";
+    /// Deliveries that one member may have unsettled at a time; it is handed no more. Those who
+    /// receive over HTTP and name no member are one.
+    unsettled_per_member_max: Whole<1, 4_294_967_295> = "100000";
+    /// Sessions that one queue may have at a time.
+    sessions_per_queue_max: Whole<1, 4_294_967_295> = "1000000";
     /// After SIGTERM or SIGINT, how long requests in flight may take before they are cut off.
     stop_ms_max: Whole<0, 3_600_000> = "10000";
     /// Queues, and elections, that have a label of their own in `/metrics`: the oldest queues, the

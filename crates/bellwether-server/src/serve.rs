@@ -17,6 +17,7 @@
 mod banner;
 mod connections;
 mod credentials;
+pub(crate) mod disk;
 mod door;
 mod guard;
 pub(crate) mod memory;
@@ -24,7 +25,7 @@ mod over_http;
 mod over_wire;
 mod paced;
 pub(crate) mod peer;
-mod refuse;
+pub(crate) mod refuse;
 mod routes;
 pub(crate) mod security;
 mod signals;
@@ -33,7 +34,7 @@ mod systemd;
 pub(crate) mod tally;
 #[cfg(test)]
 mod tests;
-mod tls;
+pub(crate) mod tls;
 mod unix_socket;
 
 use std::io::Write;
@@ -43,6 +44,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether::clock::{Clock, VirtualClock};
+use bellwether::journal::file::FileOptions;
 use bellwether::{Bellwether, Error, Open};
 use tokio::net::{TcpStream, UnixListener};
 use tokio_util::task::TaskTracker;
@@ -97,7 +99,7 @@ async fn serve(
     let opened = access::open(&config)?;
     let (access, root) = opened.map(|opened| (opened.access, opened.first_token)).unzip();
     let root = root.flatten();
-    let site = Arc::new(Site::new(config, clock, connections, access, traces));
+    let site = Arc::new(Site::new(config, clock, connections, tls, access, traces));
     if let Some(access) = &site.access {
         site.observers.spawn(Arc::clone(access).watch(site.stopping.clone()));
     }
@@ -107,22 +109,21 @@ async fn serve(
     site.show_opening();
     let doors = TaskTracker::new();
     let to_site = Arc::clone(&site);
-    let over = tls.clone();
-    doors.spawn(accept(http.listener, site.stopping.clone(), move |stream: TcpStream| {
+    doors.spawn(accept(http.listener, Arc::clone(&site), move |stream: TcpStream| {
         let origin = Origin::of(&stream);
-        match &over {
+        match &to_site.tls {
             None => over_http::admit(stream, origin, &to_site),
             Some(tls) => over_http::admit_over(tls, stream, origin, &to_site),
         }
     }));
-    if let Some(tls) = tls.clone() {
+    if let Some(tls) = site.tls.clone() {
         let stopping = site.stopping.clone();
         doors.spawn(async move { tls.keep_fresh(stopping).await });
     }
     let served = tokio::select! {
         biased;
         signal = signals.next() => Ok(signal),
-        ended = work(&site, wire, tls, root.as_deref(), &doors, out) => Err(ended),
+        ended = work(&site, wire, root.as_deref(), &doors, out) => Err(ended),
     };
     if let Ok(signal) = served {
         tracing::info!(signal = signal.name(), "stopping: no new connections are accepted");
@@ -142,7 +143,6 @@ async fn serve(
 async fn work(
     site: &Arc<Site>,
     wire: Door,
-    tls: Option<Arc<Tls>>,
     root: Option<&Path>,
     doors: &TaskTracker,
     out: &mut dyn Write,
@@ -156,7 +156,7 @@ async fn work(
         Err(failure) => return failure,
     };
     let path = socket.as_ref().map(|(_, file)| file.path().to_owned());
-    open_wire(site, wire, tls, socket, doors);
+    open_wire(site, wire, socket, doors);
     // Whoever started us may not listen: that is no reason not to serve.
     let _ = banner::write(out, site, path.as_deref(), root).and_then(|()| out.flush());
     systemd::notify(systemd::READY);
@@ -191,14 +191,13 @@ async fn socket(config: &Config) -> Result<Option<(UnixListener, SocketFile)>, F
 fn open_wire(
     site: &Arc<Site>,
     wire: Door,
-    tls: Option<Arc<Tls>>,
     socket: Option<(UnixListener, SocketFile)>,
     doors: &TaskTracker,
 ) {
-    let (stopping, to_site) = (site.stopping.clone(), Arc::clone(site));
-    doors.spawn(accept(wire.listener, stopping.clone(), move |stream: TcpStream| {
+    let to_site = Arc::clone(site);
+    doors.spawn(accept(wire.listener, Arc::clone(site), move |stream: TcpStream| {
         let origin = Origin::of(&stream);
-        match &tls {
+        match &to_site.tls {
             None => over_wire::admit(stream, origin, &to_site),
             Some(tls) => over_wire::admit_over(tls, stream, origin, &to_site),
         }
@@ -207,7 +206,7 @@ fn open_wire(
         let to_site = Arc::clone(site);
         doors.spawn(async move {
             let admit = |stream| over_wire::admit(stream, Origin::Socket, &to_site);
-            accept(listener, stopping, admit).await;
+            accept(listener, Arc::clone(&to_site), admit).await;
             file.remove();
         });
     }
@@ -242,7 +241,13 @@ async fn open(config: &Config, clock: &Clock) -> Result<Bellwether, Failure> {
     };
     let open = Open::new(address)
         .memory_bytes_max(memory::of_store(config))
-        .body_cache_bytes_max(config.body_cache_bytes_max.size());
+        .body_cache_bytes_max(config.body_cache_bytes_max.size())
+        .unsettled_per_member_max(config.unsettled_per_member_max.get_u32())
+        .sessions_per_queue_max(config.sessions_per_queue_max.get_u32())
+        .file_options(FileOptions {
+            free_bytes_min: disk::free_bytes_min(config),
+            ..FileOptions::default()
+        });
     let open = match clock {
         Clock::System => open,
         Clock::Virtual(clock) => open.clock(clock.clone()),

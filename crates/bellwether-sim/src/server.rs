@@ -97,11 +97,15 @@ impl Server {
             segment_bytes_first: disk.segment_bytes / 2,
             snapshot_after_bytes: disk.snapshot_after_bytes,
             snapshot_room_bytes: 4 << 10,
+            free_bytes_min: 0,
             holder: "the server".into(),
             salt: bus.plan.seed as u32,
         };
-        let shard_options =
-            ShardOptions { memory_bytes_max: 1 << 30, body_cache_bytes_max: disk.body_cache_bytes };
+        let shard_options = ShardOptions {
+            memory_bytes_max: 1 << 30,
+            body_cache_bytes_max: disk.body_cache_bytes,
+            ..ShardOptions::default()
+        };
         if !bus.healed && bus.plan.faults.disk_ms.is_some() && bus.dice.percent(15) {
             let k = bus.dice.below(100);
             let fault = bus.dice.pick(&[file::Fault::Eio, file::Fault::Enospc]);

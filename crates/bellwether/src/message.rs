@@ -35,10 +35,10 @@ mod trace;
 mod value;
 
 pub use bellwether_core::codec::BadBytes;
-pub(crate) use content::decode_into;
+pub(crate) use content::{check_message, decode_into};
 pub use content::{decode, encode};
 pub use overlay::Overlay;
-pub(crate) use overlay::merge_overlays;
+pub(crate) use overlay::{check_overlay, merge_overlays};
 pub use trace::TraceContext;
 pub use value::Value;
 

@@ -78,6 +78,20 @@ impl Open {
         self
     }
 
+    /// Deliveries that one member may have unsettled at a time; a hundred thousand if not said.
+    #[must_use]
+    pub fn unsettled_per_member_max(mut self, max: u32) -> Self {
+        self.shard.unsettled_per_member_max = max;
+        self
+    }
+
+    /// Sessions that one queue may have at a time; a million if not said.
+    #[must_use]
+    pub fn sessions_per_queue_max(mut self, max: u32) -> Self {
+        self.shard.sessions_per_queue_max = max;
+        self
+    }
+
     /// How long a call waits for a connection to the server before it fails; half a minute if not
     /// said.
     #[must_use]

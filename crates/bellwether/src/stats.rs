@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bellwether_core::error::Refusal;
 use bellwether_core::name::{LeaseName, QueueId};
 
 use crate::engine::Engine;
@@ -22,10 +23,43 @@ pub struct Stats {
     pub health: Health,
     /// How many members are here.
     pub members: u64,
+    /// What messages and ids take of the memory budget.
+    pub memory_bytes: u64,
+    /// How often the limits of the store were reached.
+    pub refused: Refused,
     /// How long flushes took, in microseconds.
     pub flush_us: Histogram,
     /// How many answers waited for the same flush.
     pub batch: Histogram,
+}
+
+/// Requests that were refused because a limit was reached, since the store was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// The memory budget.
+    pub busy: u64,
+    /// The disk.
+    pub disk_full: u64,
+    /// The size of a queue.
+    pub queue_full: u64,
+    /// The size of what was asked.
+    pub too_large: u64,
+    /// A number of things.
+    pub too_many: u64,
+}
+
+impl Refused {
+    pub(crate) fn count(&mut self, refusal: &Refusal) {
+        let count = match refusal {
+            Refusal::Busy { .. } => &mut self.busy,
+            Refusal::DiskFull => &mut self.disk_full,
+            Refusal::QueueFull { .. } => &mut self.queue_full,
+            Refusal::TooLarge { .. } => &mut self.too_large,
+            Refusal::TooMany { .. } => &mut self.too_many,
+            _ => return,
+        };
+        *count += 1;
+    }
 }
 
 /// Whether a store works.
@@ -33,7 +67,7 @@ pub struct Stats {
 pub enum Health {
     /// It does.
     Sound,
-    /// The disk is full: senders are refused, receiving and settling go on while the reserve
+    /// The disk is full, or nearly: senders are refused, receiving and settling go on while the reserve
     /// lasts, and everything resumes by itself when there is space.
     ShortOfSpace,
     /// The machinery failed: nothing more is answered in this life.

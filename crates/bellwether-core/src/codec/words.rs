@@ -36,6 +36,7 @@ const WORDS: &[&str] = &[
     "call",
     "messages",
     "contents",
+    "properties",
     "disposition",
     "wait_ms",
     "stop_ms",
@@ -56,6 +57,11 @@ const WORDS: &[&str] = &[
     "request number",
     "sequence numbers in one request",
     "tokens in one request",
+    "what one receive asks for",
+    "deliveries that one member has not settled",
+    "sessions in the queue",
+    "properties of a message",
+    "backups at a time",
     UNKNOWN,
 ];
 

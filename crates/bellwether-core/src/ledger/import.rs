@@ -76,6 +76,8 @@ impl Ledger {
                 return Err(wrong("a dead letter has a reason"));
             }
         }
+        let named = messages.iter().filter_map(|imported| imported.session.as_ref());
+        self.check_sessions(queue, named)?;
         if bytes > limits::COMMAND_BYTES_MAX {
             let bytes_max = limits::COMMAND_BYTES_MAX;
             return Err(Refusal::TooLarge { what: "one send", bytes, bytes_max });

@@ -29,6 +29,7 @@ mod snapshot;
 mod stats;
 mod tick;
 mod timers;
+mod unsettled;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -50,6 +51,7 @@ use crate::time::{BootTime, Now};
 
 pub use snapshot::SnapshotCursor;
 use timers::{Timer, Timers};
+use unsettled::Unsettled;
 
 /// What a step brought about, in order.
 #[derive(Clone, Debug, Default)]
@@ -79,6 +81,10 @@ pub struct Ledger {
     /// Number of the newest hold of any session in this life.
     holds: u32,
     memory_bytes_max: u64,
+    /// Of one member.
+    unsettled_max: u32,
+    /// Of one queue.
+    sessions_max: u32,
     /// The journal has no room for more messages.
     disk_full: bool,
 
@@ -106,6 +112,7 @@ pub struct Ledger {
     /// Who waits for what.
     waiting: BTreeMap<Ticket, Waits>,
     timers: Timers,
+    unsettled: Unsettled,
     /// All messages of all queues.
     messages: u64,
     /// All remembered message ids of all queues.
@@ -133,6 +140,8 @@ impl Ledger {
             replayed_at: None,
             holds: 0,
             memory_bytes_max,
+            unsettled_max: limits::UNSETTLED_PER_MEMBER_MAX,
+            sessions_max: limits::SESSIONS_PER_QUEUE_MAX,
             disk_full: false,
             queues: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -151,6 +160,7 @@ impl Ledger {
             forwarding: BTreeSet::new(),
             waiting: BTreeMap::new(),
             timers: Timers::default(),
+            unsettled: Unsettled::default(),
             messages: 0,
             seen: 0,
         }
@@ -170,6 +180,13 @@ impl Ledger {
         }
         let fresh = self.fresh.iter_mut().rev().map(|(frame, _)| frame);
         fresh.take_while(|frame| **frame == from).for_each(|frame| *frame = to);
+    }
+
+    /// The same with other limits: deliveries that a member may have unsettled, sessions of a queue.
+    #[must_use]
+    pub fn limited(mut self, unsettled_max: u32, sessions_max: u32) -> Self {
+        (self.unsettled_max, self.sessions_max) = (unsettled_max, sessions_max);
+        self
     }
 
     /// Tells the rules whether the journal has room for more messages.
@@ -406,7 +423,7 @@ impl Ledger {
     }
 
     /// What the ledger holds in memory, for the budget.
-    fn memory_bytes(&self) -> u64 {
+    pub fn memory_bytes(&self) -> u64 {
         self.messages * limits::MESSAGE_MEMORY_BYTES + self.seen * limits::SEEN_MEMORY_BYTES
     }
 }

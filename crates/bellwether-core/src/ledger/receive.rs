@@ -17,7 +17,7 @@ use crate::time::{Now, WallTime};
 
 use super::keep::deliveries;
 use super::set::with_session_lock;
-use super::{Effects, Ledger, Waits, check_count};
+use super::{Effects, Ledger, Waits, check_count, refuse};
 
 /// Room for so many is made with the first message that is taken.
 const TAKEN_AT_FIRST: usize = 16;
@@ -57,6 +57,7 @@ impl Ledger {
             return Err(Refusal::MemberGone);
         }
         queue.used_at = now.boot;
+        self.check_unsettled(request.member, receive.mode, 1)?;
         let max = receive.max.clamp(1, limits::RECEIVE_MESSAGES_MAX);
         let take = Take { lane, member: request.member, mode: receive.mode, max, lock_ms };
         let taken = self.take(now, id, part, take, fx);
@@ -73,6 +74,28 @@ impl Ledger {
         Ok(None)
     }
 
+    /// How many more a member may be handed.
+    fn unsettled_room(&self, member: MemberSlot, mode: ReceiveMode) -> u32 {
+        match mode {
+            _ if cfg!(planted_bug = "unsettled_uncounted") => u32::MAX,
+            ReceiveMode::PeekLock => self.unsettled_max.saturating_sub(self.unsettled.of(member)),
+            ReceiveMode::ReceiveAndDelete => u32::MAX,
+        }
+    }
+
+    fn check_unsettled(
+        &self,
+        member: MemberSlot,
+        mode: ReceiveMode,
+        wanted: usize,
+    ) -> Result<(), Refusal> {
+        if wanted <= self.unsettled_room(member, mode) as usize {
+            return Ok(());
+        }
+        let (what, max) = ("deliveries that one member has not settled", self.unsettled_max.into());
+        Err(Refusal::TooMany { what, max })
+    }
+
     /// Takes up to `take.max` messages out of a lane.
     fn take(
         &mut self,
@@ -83,9 +106,10 @@ impl Ledger {
         fx: &mut Effects,
     ) -> Vec<MessageView> {
         let lane = take.lane;
+        let max = take.max.min(self.unsettled_room(take.member, take.mode));
         let mut taken = Vec::new();
         let (mut expired, mut bytes) = (0, 0);
-        while taken.len() < take.max as usize && expired < limits::TICK_WORK_MAX {
+        while taken.len() < max as usize && expired < limits::TICK_WORK_MAX {
             let Some(queue) = self.queues.get_mut(&id) else { break };
             let Some(sequence) = queue.shelf(part).ready.first(lane) else { break };
             if queue.sessions.get(lane).is_some_and(|session| session.is_blocked_before(sequence)) {
@@ -195,6 +219,11 @@ impl Ledger {
                 break;
             };
             let (ticket, demand) = (*ticket, demand.clone());
+            if let Err(refusal) = self.check_unsettled(demand.member, demand.mode, 1) {
+                self.withdraw(ticket);
+                refuse(ticket, refusal, fx);
+                continue;
+            }
             let take = Take {
                 lane,
                 member: demand.member,
@@ -254,6 +283,7 @@ impl Ledger {
         if member.0 == 0 {
             return Err(Refusal::MemberGone);
         }
+        self.check_unsettled(member, mode, sequences.len())?;
         let at = |sequence: SequenceNumber| At { queue: id, part, sequence };
         for sequence in sequences {
             let found = self.message(at(*sequence)).is_some_and(|message| {

@@ -123,6 +123,8 @@ impl Ledger {
                 return Err(Refusal::SessionRequired(queue.name.clone()));
             }
         }
+        let named = messages.iter().filter_map(|new| new.session.as_ref());
+        self.check_sessions(queue, named)?;
         if bytes > limits::COMMAND_BYTES_MAX {
             let bytes_max = limits::COMMAND_BYTES_MAX;
             return Err(Refusal::TooLarge { what: "one send", bytes, bytes_max });

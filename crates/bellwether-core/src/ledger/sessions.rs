@@ -10,7 +10,7 @@ use crate::name::{
     SessionId, SessionToken, Ticket,
 };
 use crate::outcome::{Answer, Barrier, Outcome, SessionHold};
-use crate::queue::AcceptDemand;
+use crate::queue::{AcceptDemand, Queue};
 use crate::ready::LaneId;
 use crate::time::Now;
 
@@ -41,6 +41,7 @@ impl Ledger {
         if request.member.0 == 0 {
             return Err(Refusal::MemberGone);
         }
+        self.check_sessions(queue, session.into_iter())?;
         self.touch_queue(now, id);
         if let Some(lane) = session.and_then(|session| self.queues[&id].sessions.find(session)) {
             // A hold whose time is over ends now, not when the timer gets to it.
@@ -63,6 +64,25 @@ impl Ledger {
         }
         self.wait(ticket, request, until, Waits::Session(id));
         Ok(None)
+    }
+
+    /// Whether there is room in a queue for the sessions that are named. Each name counts that is not
+    /// known: the same one twice is not worth telling apart.
+    pub(super) fn check_sessions<'a>(
+        &self,
+        queue: &Queue,
+        named: impl Iterator<Item = &'a SessionId>,
+    ) -> Result<(), Refusal> {
+        let (known, max) = (queue.sessions.len(), self.sessions_max as usize);
+        // Most are far from it, and need not be looked up for it.
+        let may_be_too_many = named.size_hint().1.is_none_or(|more| known + more > max);
+        if may_be_too_many {
+            let mut new = named.filter(|id| queue.sessions.find(id).is_none());
+            if new.nth(max.saturating_sub(known)).is_some() {
+                return Err(Refusal::TooMany { what: "sessions in the queue", max: max as u64 });
+            }
+        }
+        Ok(())
     }
 
     /// A lane that can be held now: the named session's if it is free, or the oldest offered one.

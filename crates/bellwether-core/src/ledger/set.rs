@@ -120,6 +120,7 @@ impl Ledger {
             for (_, message) in shelf.messages.range(0) {
                 self.contents.let_go(message.content, &mut fx.dropped);
                 self.contents.let_go(message.standing.overlay, &mut fx.dropped);
+                self.unsettled.change(Some(&message.standing.state), None);
             }
         }
         for session in queue.sessions.after(None) {
@@ -185,6 +186,7 @@ impl Ledger {
             queue.size_bytes += self.contents.hold(standing.overlay);
             queue.size_bytes -= self.contents.let_go(old.standing.overlay, &mut fx.dropped);
         }
+        self.unsettled.change(Some(&old.standing.state), Some(&new.standing.state));
         self.timers.unset(at, &old.standing.state);
         if queue.leave(at, &old) {
             self.stirred.insert((at.queue, at.part, lane));
@@ -225,6 +227,7 @@ impl Ledger {
             queue.activity.count_completed(message.standing.deliveries + 1);
         }
         self.messages -= 1;
+        self.unsettled.change(Some(&message.standing.state), None);
         self.timers.unset(at, &message.standing.state);
         self.timers.unset_expiry(at, &message);
         let mut stirs = queue.leave(at, &message);
@@ -290,6 +293,7 @@ impl Ledger {
         if let Some(session) = queue.sessions.get_mut(message.session) {
             session.messages += 1;
         }
+        self.unsettled.change(None, Some(&message.standing.state));
         self.timers.set(at, message);
         queue.enter(at, message);
     }

@@ -256,3 +256,54 @@ fn those_who_wait_are_served_past_thousands_that_expired() {
     let Some(Ok(Outcome::Received(views))) = answer else { panic!("{answer:?}") };
     assert_eq!(sequences(&views), [5001]);
 }
+
+/// M53.
+#[test]
+fn who_does_not_settle_is_handed_no_more_and_others_are() {
+    let mut store = Store::with_queue(settings()).limited(3, 9);
+    let too_many =
+        Err(Refusal::TooMany { what: "deliveries that one member has not settled", max: 3 });
+    store.send("q", vec![message(); 9]);
+    let wanted = |max, wait_ms| Command::Receive(Receive { wait_ms, ..receive(main("q"), max) });
+    let views = store.receive(1, receive(main("q"), 5));
+    assert_eq!(sequences(&views), [1, 2, 3], "as many as it may have");
+    assert_eq!(store.ask(1, wanted(1, 0)), too_many);
+    assert_eq!(store.ask(1, wanted(1, 60_000)), too_many, "waiting does not help");
+    assert_eq!(sequences(&store.receive(2, receive(main("q"), 1))), [4], "another one");
+    let mode = ReceiveMode::ReceiveAndDelete;
+    let deleted = store.receive(1, Receive { mode, ..receive(main("q"), 1) });
+    assert_eq!(sequences(&deleted), [5], "there is nothing to settle");
+
+    // However a delivery ends, there is room for another one.
+    for (nth, how) in [Disposition::Complete, BACK, Disposition::Defer].into_iter().enumerate() {
+        store.settle(main("q"), token(&views[nth]), how).unwrap();
+        assert_eq!(store.receive(1, receive(main("q"), 9)).len(), 1, "{how:?}");
+    }
+    assert_eq!(store.ask(1, deferred(main("q"), &[3])), too_many);
+    store.restart();
+    let mut store = store.limited(3, 9);
+    assert_eq!(store.ask(1, wanted(1, 0)), too_many, "a restart forgives nothing");
+    store.pass(1000);
+    assert_eq!(store.receive(1, receive(main("q"), 1)).len(), 1, "the locks ran out");
+}
+
+/// Who waits when it has not settled, because it took more elsewhere meanwhile, does not keep those
+/// behind it waiting.
+#[test]
+fn a_demand_of_one_who_has_too_many_does_not_stand_in_the_way() {
+    let mut store = Store::with_queue(settings()).limited(1, 9);
+    store.create("other", settings());
+    let wait = |name| Command::Receive(Receive { wait_ms: 60_000, ..receive(main(name), 1) });
+    let greedy = store.begin(1, 0, wait("q"));
+    let patient = store.begin(2, 0, wait("q"));
+    store.send_one("other");
+    store.receive_one(main("other"));
+    store.send_one("q");
+    let told = store.answer(greedy).unwrap();
+    assert!(matches!(told, Err(Refusal::TooMany { max: 1, .. })), "{told:?}");
+    assert!(matches!(store.answer(patient), Some(Ok(Outcome::Received(_)))));
+    // A queue that is deleted takes its deliveries along.
+    store.ask(1, Command::DeleteQueue { queue: queue("other") }).unwrap();
+    store.send_one("q");
+    assert_eq!(store.receive(1, receive(main("q"), 1)).len(), 1);
+}

@@ -185,3 +185,24 @@ fn a_session_queue_gives_nothing_out_without_a_session() {
     let dead = Command::Receive(receive(QueuePath::dead(queue("q")), 1));
     assert_eq!(store.ask(1, dead), Ok(Outcome::Received(Vec::new())));
 }
+
+/// M54.
+#[test]
+fn a_queue_has_so_many_sessions_and_no_more() {
+    let mut store = Store::with_queue(session_settings()).limited(9, 2);
+    let too_many = Err(Refusal::TooMany { what: "sessions in the queue", max: 2 });
+    let send = |names: &[&str]| Command::Send { queue: queue("q"), messages: of(names).into() };
+    assert_eq!(store.ask(1, send(&["a", "b", "c"])), too_many, "all or nothing");
+    store.send("q", of(&["a", "b"]));
+    store.send("q", of(&["b", "a", "b"]));
+    assert_eq!(store.ask(1, send(&["a", "c"])), too_many);
+    let session = Some(session("c"));
+    let accept = Command::AcceptSession { queue: queue("q"), session, wait_ms: 0 };
+    assert_eq!(store.ask(1, accept), too_many, "nor by taking hold of one");
+    let hold = store.accept(1, Some("a")).unwrap();
+    for view in store.receive_from(1, &hold, 9) {
+        store.settle(main("q"), token(&view), Disposition::Complete).unwrap();
+    }
+    store.ask(1, close(&hold)).unwrap();
+    store.send("q", of(&["c"]));
+}

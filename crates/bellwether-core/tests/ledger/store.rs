@@ -115,6 +115,12 @@ impl Store {
         store
     }
 
+    /// The same with these limits: deliveries that a member has not settled, sessions of a queue.
+    pub fn limited(mut self, unsettled_max: u32, sessions_max: u32) -> Self {
+        self.ledger = self.ledger.limited(unsettled_max, sessions_max);
+        self
+    }
+
     pub fn with_queue(settings: QueueSettings) -> Self {
         let mut store = Self::new();
         store.create("q", settings);

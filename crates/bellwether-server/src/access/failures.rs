@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use bellwether_core::time::BootTime;
 
+use super::Origin;
+
 /// So many are told at once within [`WINDOW_MS`]; the next ones are told later.
 const FREE_MAX: u32 = 10;
 const WINDOW_MS: u64 = 60_000;
@@ -31,19 +33,16 @@ struct Inner {
 }
 
 impl Failures {
-    /// One more from this address. How long to wait before it is told so.
-    pub(super) fn count(&self, from: Option<IpAddr>, now: BootTime) -> Duration {
+    /// One more from there. How long to wait before it is told so.
+    pub(super) fn count(&self, from: &Origin, now: BootTime) -> Duration {
         let total = self.total.fetch_add(1, Ordering::Relaxed) + 1;
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let said = inner.logged.map_or(0, |(_, said)| said);
         if inner.logged.is_none_or(|(at, _)| at.plus_ms(LOG_EVERY_MS) <= now) {
             inner.logged = Some((now, total));
-            let from = from.map_or_else(|| "?".to_owned(), |from| from.to_string());
-            tracing::warn!(from, times = total - said, "a credential was not accepted");
+            tracing::warn!(%from, times = total - said, "a credential was not accepted");
         }
-        let Some(address) = from.filter(|address| !address.to_canonical().is_loopback()) else {
-            return Duration::ZERO;
-        };
+        let Some(address) = from.remote() else { return Duration::ZERO };
         let by_address = &mut inner.by_address;
         if by_address.len() >= ADDRESSES_MAX {
             by_address.retain(|_, (since, _)| now < since.plus_ms(WINDOW_MS));
@@ -71,12 +70,13 @@ mod tests {
     #[test]
     fn whoever_guesses_waits_and_loopback_does_not() {
         let failures = Failures::default();
-        let (far, near) = ("192.0.2.1".parse().ok(), "127.0.0.1".parse().ok());
-        let delays: Vec<_> = (0..12).map(|_| failures.count(far, BootTime(5))).collect();
+        let at = |address: &str| Origin::at(address.parse().unwrap());
+        let (far, near) = (at("192.0.2.1"), at("127.0.0.1"));
+        let delays: Vec<_> = (0..12).map(|_| failures.count(&far, BootTime(5))).collect();
         assert!(delays[..10].iter().all(Duration::is_zero) && delays[10..] == [LATER, LATER]);
-        assert!((0..50).all(|_| failures.count(near, BootTime(6)).is_zero()));
-        assert!(failures.count("192.0.2.2".parse().ok(), BootTime(7)).is_zero(), "another one");
-        assert!(failures.count(far, BootTime(5 + WINDOW_MS)).is_zero(), "a minute later");
+        assert!((0..50).all(|_| failures.count(&near, BootTime(6)).is_zero()));
+        assert!(failures.count(&at("192.0.2.2"), BootTime(7)).is_zero(), "another one");
+        assert!(failures.count(&far, BootTime(5 + WINDOW_MS)).is_zero(), "a minute later");
         assert_eq!(failures.total(), 64);
     }
 }

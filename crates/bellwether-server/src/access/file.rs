@@ -8,7 +8,7 @@
 //! them: so the file is this user's alone, and one that others can read is refused.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -43,18 +43,20 @@ pub(crate) fn read(path: &Path) -> Result<Option<Rules>, String> {
     let cannot = |why: &dyn std::fmt::Display| {
         format!("the file of rules {} cannot be used: {why}", path.display())
     };
-    let found = match fs::metadata(path) {
-        Ok(found) => found,
+    let mut file = match File::open(path) {
+        Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(cannot(&e)),
     };
+    let found = file.metadata().map_err(|e| cannot(&e))?;
     if found.mode() & 0o077 != 0 {
         return Err(cannot(&"others can read or write it; `chmod 600` makes it this user's alone"));
     }
     if found.len() > FILE_BYTES_MAX {
         return Err(cannot(&format_args!("it has more than {FILE_BYTES_MAX} bytes")));
     }
-    let text = fs::read(path).map_err(|e| cannot(&e))?;
+    let mut text = Vec::new();
+    file.read_to_end(&mut text).map_err(|e| cannot(&e))?;
     // What the reader would quote of it may be a secret: only where it is wrong is told.
     let whole: Whole = serde_json::from_slice(&text).map_err(|e| {
         cannot(&format_args!("it is not JSON of the expected form at line {}", e.line()))
@@ -71,6 +73,12 @@ pub(crate) fn read(path: &Path) -> Result<Option<Rules>, String> {
     names.sort_unstable();
     if names.windows(2).any(|pair| pair[0] == pair[1]) {
         return Err(cannot(&"two rules have the same name"));
+    }
+    let mut certificates: Vec<_> = rules.0.iter().flat_map(|rule| &rule.certificates).collect();
+    certificates.sort_unstable();
+    if let Some(pair) = certificates.windows(2).find(|pair| pair[0] == pair[1]) {
+        let name = pair[0];
+        return Err(cannot(&format_args!("the certificate name {name:?} stands in it twice")));
     }
     Ok(Some(rules))
 }

@@ -1,7 +1,7 @@
 //! Where somebody comes from.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use bellwether::wire::accept::{Gate, Pass, Turned};
@@ -13,52 +13,43 @@ use crate::serve::peer::Peer;
 /// See the module.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
-    /// From an address, and with these names in a certificate that was verified.
-    Network { address: IpAddr, names: Arc<[String]> },
+    /// From an address, and with a certificate that was verified, if one was shown.
+    Network { address: IpAddr, peer: Peer },
     /// By the Unix socket, which only this user can open.
     Socket,
 }
 
 impl Origin {
-    pub(super) fn is_socket(&self) -> bool {
-        matches!(self, Self::Socket)
-    }
-
     /// Whoever is at the other end of a TCP connection.
     pub(crate) fn of(stream: &TcpStream) -> Self {
         // One that has gone again is nobody's.
         let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let address = stream.peer_addr().map_or(nowhere, |peer| peer.ip().to_canonical());
-        Self::Network { address, names: [].into() }
+        Self::at(address)
     }
 
-    /// The same, under the names that a handshake has shown.
-    pub(crate) fn named(self, peer: Peer) -> Self {
+    /// Whoever comes from there, known by nothing else.
+    pub(crate) fn at(address: IpAddr) -> Self {
+        Self::Network { address, peer: Peer::default() }
+    }
+
+    /// The same, with what a handshake has shown.
+    pub(crate) fn shown(self, peer: Peer) -> Self {
         match self {
-            Self::Network { address, .. } => Self::Network { address, names: peer.into_names() },
+            Self::Network { address, .. } => Self::Network { address, peer },
             Self::Socket => Self::Socket,
         }
     }
 
-    /// The address, if it is another machine's.
+    /// Where another machine is, for what is counted there. One machine has all the addresses of a
+    /// network of IPv6, so there the network counts.
     pub(crate) fn remote(&self) -> Option<IpAddr> {
-        let address = self.address()?.to_canonical();
-        (!address.is_loopback()).then_some(address)
-    }
-
-    pub(super) fn address(&self) -> Option<IpAddr> {
-        match self {
-            Self::Network { address, .. } => Some(*address),
-            Self::Socket => None,
-        }
-    }
-
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        let names = match self {
-            Self::Network { names, .. } => &names[..],
-            Self::Socket => &[],
-        };
-        names.iter().map(String::as_str)
+        let Self::Network { address, .. } = self else { return None };
+        let address = address.to_canonical();
+        (!address.is_loopback()).then(|| match address {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+            IpAddr::V4(_) => address,
+        })
     }
 }
 

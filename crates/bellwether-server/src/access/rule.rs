@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sas::{self, Signature};
 use super::secret::{Fingerprint, Secret};
+use crate::serve::peer::Peer;
 
 /// The longest name of a rule: it becomes a part of what members say of themselves.
 const NAME_BYTES_MAX: usize = 64;
@@ -31,7 +32,10 @@ pub(crate) enum Proof {
         expires_at: u64,
         narrowed_to: String,
     },
-    Certificate(String),
+    Certificate {
+        name: String,
+        last_second: u64,
+    },
     /// It came by a way that only this user has.
     Socket,
 }
@@ -46,8 +50,9 @@ impl Rule {
     pub(super) fn gives(&self, proof: &Proof, now_s: u64) -> Option<Grants> {
         match proof {
             Proof::Token(token) => self.tokens.contains(token).then(|| self.grants.clone()),
-            Proof::Certificate(name) => {
-                self.certificates.contains(name).then(|| self.grants.clone())
+            Proof::Certificate { name, last_second } => {
+                let counts = self.certificates.contains(name) && now_s <= *last_second;
+                counts.then(|| self.grants.clone())
             }
             Proof::Signature { key, expires_at, narrowed_to } => {
                 let counts = self.keys.contains(key) && now_s < *expires_at;
@@ -91,15 +96,12 @@ impl Rules {
         Some((rule?, Proof::Signature { key: key.clone(), expires_at, narrowed_to }))
     }
 
-    /// Who is known by one of these names of a certificate.
-    pub(super) fn by_certificate<'a>(
-        &'a self,
-        names: impl IntoIterator<Item = &'a str>,
-    ) -> Option<(&'a Rule, Proof)> {
-        names.into_iter().find_map(|name| {
-            let known = |rule: &&Rule| rule.certificates.iter().any(|known| known == name);
-            let rule = self.0.iter().find(known)?;
-            Some((rule, Proof::Certificate(name.to_owned())))
+    /// Who is known by one of the names in a certificate; whether it counts still is another question.
+    pub(super) fn by_certificate(&self, peer: &Peer) -> Option<(&Rule, Proof)> {
+        peer.names().iter().find_map(|name| {
+            let rule = self.0.iter().find(|rule| rule.certificates.contains(name))?;
+            let (name, last_second) = (name.clone(), peer.last_second());
+            Some((rule, Proof::Certificate { name, last_second }))
         })
     }
 
@@ -121,6 +123,11 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// A name in certificates as it is compared: hosts in lower case; only a URI has a colon in it.
+pub(crate) fn certificate_name(text: String) -> String {
+    if text.contains(':') { text } else { text.to_ascii_lowercase() }
 }
 
 /// Reads `listen,send=orders/*`.
@@ -204,7 +211,7 @@ impl TryFrom<Kept> for Rule {
             grants: Grants(grants),
             tokens,
             keys: kept.signing_keys.into_iter().map(Secret::of).collect(),
-            certificates: kept.certificates,
+            certificates: kept.certificates.into_iter().map(certificate_name).collect(),
             name: kept.name,
         })
     }

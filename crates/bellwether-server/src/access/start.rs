@@ -40,9 +40,8 @@ pub(crate) fn open(config: &Config) -> Result<Option<Opened>, Failure> {
         )
     })?;
     let first_token = if path.exists() { None } else { make_root(&path).map_err(failed)? };
-    let rules = file::read(&path).map_err(failed)?.unwrap_or_default();
-    let audit = config.audit_path();
-    let access = Access::new(path, rules, audit, config.connections_per_rule_max.get());
+    let per_rule_max = config.connections_per_rule_max.get();
+    let access = Access::open(path, config.audit_path(), per_rule_max).map_err(failed)?;
     Ok(Some(Opened { access, first_token }))
 }
 

@@ -10,10 +10,11 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use bellwether::wire::accept::Pace;
+use bellwether::wire::accept::{Budget, Pace, Share};
 use tokio::time::{Instant, Sleep};
 
 use super::problem::{Kind, Problem};
+use crate::serve::refuse::refuse;
 use crate::serve::tally::Tally;
 
 /// How long a body that is refused is thrown away, at most.
@@ -25,6 +26,8 @@ pub(crate) struct BodyLimits {
     pub(crate) bytes_max: u64,
     pub(crate) time_max: Duration,
     pub(crate) pace: Pace,
+    /// What all bodies, and asks over the wire, may take together.
+    pub(crate) budget: Arc<Budget>,
     /// How often each was broken.
     pub(crate) refused: Arc<Tally<4>>,
 }
@@ -38,6 +41,8 @@ pub(super) enum BodyFault {
     Late,
     #[error("the body came more slowly than pace_bytes_per_s_min")]
     Slow,
+    #[error("all requests together have reached asks_bytes_max; try again")]
+    NoRoom,
 }
 
 impl From<BodyFault> for Box<Problem> {
@@ -45,6 +50,7 @@ impl From<BodyFault> for Box<Problem> {
         match fault {
             BodyFault::TooLong(max) => Problem::new(Kind::TooLarge, fault.to_string()).limit(max),
             BodyFault::Late | BodyFault::Slow => Problem::new(Kind::BodyLate, fault.to_string()),
+            BodyFault::NoRoom => Problem::new(Kind::Busy, fault.to_string()).retry_after(1000),
         }
     }
 }
@@ -72,16 +78,26 @@ pub(crate) async fn check(
         limits.refused.count("too_long");
         // Who asks before it sends is not sending.
         if !request.headers().contains_key(header::EXPECT) {
-            let mut held = limits.clone().hold(request.into_body());
+            let share = Arc::new(limits.budget.share());
+            let mut held = limits.clone().hold(request.into_body(), share);
             held.refuse();
             let _ = axum::body::to_bytes(Body::new(held), usize::MAX).await;
         }
         let problem: Box<Problem> = BodyFault::TooLong(limits.bytes_max).into();
         return problem.into_response();
     }
-    let is_empty = request.body().is_end_stream();
-    let hold = |body| Body::new(limits.hold(body));
-    next.run(if is_empty { request } else { request.map(hold) }).await
+    if request.body().is_end_stream() {
+        return next.run(request).await;
+    }
+    let share = Arc::new(limits.budget.share());
+    // Better now than when it was sent in vain. But room is taken by bytes, not by promises.
+    if told.is_some_and(|bytes| !share.hold(usize::try_from(bytes).unwrap_or(usize::MAX))) {
+        return refuse(BodyFault::NoRoom.into(), request).await;
+    }
+    share.hold(0);
+    let held = |body| Body::new(limits.hold(body, Arc::clone(&share)));
+    // The share is held until the answer is there: what was read goes on into the store.
+    next.run(request.map(held)).await
 }
 
 /// Whether everybody on the way here finds the same end of the body. The library that reads requests
@@ -99,12 +115,12 @@ fn has_one_end(headers: &HeaderMap) -> bool {
 }
 
 impl BodyLimits {
-    fn hold(self, body: Body) -> Held {
+    fn hold(self, body: Body, share: Arc<Share>) -> Held {
         let now = Instant::now();
         let (over_at, left) = (now + self.time_max, self.bytes_max);
         let look_at = self.next_look(now).min(over_at);
         let look = Box::pin(tokio::time::sleep_until(look_at));
-        Held { body, left, limits: self, over_at, look, moved: 0, is_too_long: false }
+        Held { body, left, limits: self, share, over_at, look, moved: 0, is_too_long: false }
     }
 
     fn next_look(&self, now: Instant) -> Instant {
@@ -117,6 +133,7 @@ struct Held {
     body: Body,
     left: u64,
     limits: BodyLimits,
+    share: Arc<Share>,
     over_at: Instant,
     /// The next look at its pace, or its end.
     look: Pin<Box<Sleep>>,
@@ -187,9 +204,15 @@ impl HttpBody for Held {
                     self.refuse();
                 }
             }
-            if !self.is_too_long {
-                return Poll::Ready(Some(Ok(frame)));
+            if self.is_too_long {
+                continue;
             }
+            let read = usize::try_from(self.limits.bytes_max - self.left).unwrap_or(usize::MAX);
+            return Poll::Ready(Some(if self.share.hold(read) {
+                Ok(frame)
+            } else {
+                Err(BodyFault::NoRoom.into())
+            }));
         }
     }
 

@@ -16,7 +16,7 @@ use bellwether::journal::JournalFault;
 use bellwether::{Bellwether, Health};
 
 use crate::http::problem::{Kind, Problem};
-use crate::serve::Site;
+use crate::serve::{Site, disk};
 
 /// How often the store is looked at when nobody asks.
 const WATCH_EVERY: Duration = Duration::from_secs(5);
@@ -41,7 +41,8 @@ async fn why_not_ready(site: &Site) -> Option<String> {
     match site.health.at(move || store.stats().map(|stats| stats.health)).await {
         Ok(Health::Sound) => None,
         Ok(Health::ShortOfSpace) => Some(
-            "the disk is full; receiving and settling go on; free space, sending resumes by itself"
+            "the disk is full, or has less free than disk_free_bytes_min; receiving and settling \
+             go on; free space, sending resumes by itself"
                 .into(),
         ),
         Ok(Health::Broken(fault)) => Some(fault.to_string()),
@@ -69,7 +70,10 @@ pub(crate) async fn watch(site: &Arc<Site>) -> JournalFault {
         if is_short && !was_short {
             tracing::error!(
                 store = %site.place(),
-                "the disk is full: senders are refused, receiving and settling go on; free space"
+                free_bytes = disk::free_bytes(&site.config),
+                disk_free_bytes_min = disk::free_bytes_min(&site.config),
+                "the disk is full, or nearly: senders are refused, receiving and settling go on; \
+                 free space"
             );
         } else if was_short && !is_short {
             tracing::info!("there is space again; sending goes on");

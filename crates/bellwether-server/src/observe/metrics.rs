@@ -21,7 +21,7 @@ pub(crate) use drain::Drain;
 use rows::{ElectionRow, Labelled, LeaseCounts, QueueRow};
 
 use crate::http::problem::{Kind, Problem};
-use crate::serve::Site;
+use crate::serve::{Site, disk};
 
 /// What the text says it is.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -33,6 +33,8 @@ const SLICE: usize = 1000;
 struct Snapshot {
     now: Now,
     stats: Stats,
+    /// `None` for a store in memory, or a disk that does not say.
+    disk_free_bytes: Option<u64>,
     queue_count: u64,
     queues: Labelled<QueueRow>,
     leases: LeaseCounts,
@@ -83,6 +85,7 @@ impl Snapshot {
                 elections.add(lease.name.as_str(), &ElectionRow::from(&lease));
             }
         }
-        Ok(Self { now, stats, queue_count, queues, leases, elections, site })
+        let disk_free_bytes = disk::free_bytes(&site.config);
+        Ok(Self { now, stats, disk_free_bytes, queue_count, queues, leases, elections, site })
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Connections {
     pub(crate) wire_dropped: Tally<6>,
     /// Bodies of requests that were not read to their end.
     pub(crate) bodies_refused: Arc<Tally<4>>,
+    /// How often a connection could not be accepted, at any door.
+    pub(crate) accept_failed: AtomicU64,
     /// Places for those who are sent away.
     leaving: Arc<Semaphore>,
 }
@@ -139,6 +141,7 @@ impl Connections {
             http_dropped: Tally::new(["head", "idle", "reader"]),
             wire_dropped: Tally::new(["hello", "frame", "reader", "silence", "limit", "protocol"]),
             bodies_refused: Arc::new(Tally::new(["too_long", "late", "slow", "unclear"])),
+            accept_failed: AtomicU64::new(0),
             leaving: Arc::new(Semaphore::new(LEAVING_MAX)),
         })
     }
@@ -230,18 +233,18 @@ mod tests {
     fn one_address_does_not_take_all_places() {
         let addresses = Arc::new(Addresses { max: 2, open: Mutex::default() });
         let places = Places::new(9, 9, "127.0.0.1:0".parse().unwrap(), addresses);
-        let from = |address: &str| {
-            let address = address.parse().unwrap();
-            places.enter(&Origin::Network { address, names: [].into() })
-        };
+        let from = |address: &str| places.enter(&Origin::at(address.parse().unwrap()));
         let first = from("192.0.2.1");
         let _second = from("192.0.2.1").unwrap();
         assert!(from("192.0.2.1").is_none() && from("::ffff:192.0.2.1").is_none());
         assert!(from("192.0.2.2").is_some(), "another one");
+        let _network = (from("2001:db8::1").unwrap(), from("2001:db8::ffff:1").unwrap());
+        assert!(from("2001:db8::2").is_none(), "one machine can have all of these");
+        assert!(from("2001:db8:0:1::1").is_some(), "but not those");
         drop(first);
         assert!(from("192.0.2.1").is_some(), "one has gone");
         let near: Vec<_> = (0..5).map(|_| from("127.0.0.1")).collect();
         assert!(near.iter().all(Option::is_some), "loopback");
-        assert_eq!(places.refused(), 2);
+        assert_eq!(places.refused(), 3);
     }
 }

@@ -7,7 +7,7 @@
 //! | `/v1/test/…` | Manage on everything |
 //! | all others | what the command needs that they become |
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -61,7 +61,7 @@ pub(super) async fn check(
 }
 
 fn admit(access: &Arc<Access>, request: &Request) -> Result<Arc<Pass>, Turned> {
-    let unknown = || Origin::Network { address: IpAddr::V4(Ipv4Addr::LOCALHOST), names: [].into() };
+    let unknown = || Origin::at(Ipv4Addr::LOCALHOST.into());
     let origin = request.extensions().get::<Origin>().cloned().unwrap_or_else(unknown);
     access.admit(shown(request.headers()), &origin)
 }

@@ -2,18 +2,23 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio_util::sync::CancellationToken;
+use tokio::time::Instant;
 
+use super::Site;
 use crate::cli::Failure;
 
 /// When no connection can be taken for want of files, how long until the next try.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// Between two lines in the log about that.
+const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// How long somebody is listened to who was sent away.
 const LISTEN_MAX: Duration = Duration::from_millis(500);
@@ -67,23 +72,29 @@ impl Listen for UnixListener {
     }
 }
 
-/// Hands every connection to `admit`, until `stopping`.
-pub(super) async fn accept<L: Listen>(
-    listener: L,
-    stopping: CancellationToken,
-    admit: impl Fn(L::Stream),
-) {
+/// Hands every connection to `admit`, until the server stops.
+pub(super) async fn accept<L: Listen>(listener: L, site: Arc<Site>, admit: impl Fn(L::Stream)) {
+    let mut logged_at: Option<Instant> = None;
     loop {
         let accepted = tokio::select! {
             biased;
-            () = stopping.cancelled() => return,
+            () = site.stopping.cancelled() => return,
             accepted = listener.next() => accepted,
         };
         match accepted {
             Ok(stream) => admit(stream),
             Err(e) if is_of_one_connection(&e) => {}
             Err(e) => {
-                tracing::warn!(error = %e, "cannot accept a connection; trying again");
+                site.connections.accept_failed.fetch_add(1, Ordering::Relaxed);
+                if logged_at.is_none_or(|at| at.elapsed() >= LOG_EVERY) {
+                    logged_at = Some(Instant::now());
+                    tracing::error!(
+                        error = %e,
+                        "cannot accept connections; they wait, and it is tried again; if there are \
+                         too few files, raise the limit (ulimit -n, LimitNOFILE)"
+                    );
+                }
+                // Whoever waits still waits, so it would fail again at once.
                 tokio::time::sleep(ACCEPT_AGAIN).await;
             }
         }

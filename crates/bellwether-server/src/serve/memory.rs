@@ -4,18 +4,29 @@ use crate::config::Config;
 
 /// No store works with less.
 const BYTES_MIN: u64 = 1 << 20;
+/// The largest request must have a chance: twelve mebibytes over the wire, in as many steps.
+const ASKS_BYTES_MIN: u64 = 16 << 20;
 /// Where nobody says how much there is.
-const BYTES_UNKNOWN: u64 = 4 << 30;
+const BYTES_UNKNOWN: u64 = 8 << 30;
 
-/// What the store may take: what was set, or six tenths of what this process may have. Connections,
-/// bodies on their way and the system's own buffers need the rest.
+/// What the store may take: what was set, or six tenths of what this process may have.
 pub(crate) fn of_store(config: &Config) -> u64 {
-    let bytes = match config.memory_bytes_max.get() {
-        0 => limit(&|path| std::fs::read_to_string(path).ok())
-            .map_or(BYTES_UNKNOWN, |bytes| bytes / 10 * 6),
+    tenths_or(config.memory_bytes_max.get(), 6).max(BYTES_MIN)
+}
+
+/// What requests may take until they are answered: what was set, or two tenths. Answers, connections
+/// and the system's own buffers need the rest.
+pub(crate) fn of_asks(config: &Config) -> u64 {
+    tenths_or(config.asks_bytes_max.get(), 2).max(ASKS_BYTES_MIN)
+}
+
+fn tenths_or(set: u64, tenths: u64) -> u64 {
+    match set {
+        0 => {
+            limit(&|path| std::fs::read_to_string(path).ok()).unwrap_or(BYTES_UNKNOWN) / 10 * tenths
+        }
         bytes => bytes,
-    };
-    bytes.max(BYTES_MIN)
+    }
 }
 
 /// The smallest limit of this process's control groups, or the machine's memory if that is less.

@@ -53,7 +53,7 @@ pub(super) fn admit_over(tls: &Arc<Tls>, stream: TcpStream, origin: Origin, site
         let shaken = shake(stream, &tls, Spoken::Http, &site).await;
         match (shaken, place) {
             (Some((stream, peer)), Some(place)) => {
-                carry(stream, origin.named(peer), site, place).await;
+                carry(stream, origin.shown(peer), site, place).await;
             }
             (Some((stream, _)), None) => send_away(stream, FULL, leaving),
             (None, _) => {}

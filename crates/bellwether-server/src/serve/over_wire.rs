@@ -41,7 +41,7 @@ pub(super) fn admit_over(tls: &Arc<Tls>, stream: TcpStream, origin: Origin, site
         let shaken = shake(stream, &tls, Spoken::Wire, &site).await;
         match (shaken, place) {
             (Some((stream, peer)), Some(place)) => {
-                if let Some(serving) = serve(stream, origin.named(peer), &site, place) {
+                if let Some(serving) = serve(stream, origin.shown(peer), &site, place) {
                     serving.await;
                 }
             }

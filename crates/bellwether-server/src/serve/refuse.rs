@@ -15,7 +15,7 @@ const THROWN_AWAY_WITHIN: Duration = Duration::from_secs(1);
 
 /// Says no. A body that is short is thrown away first, so that the connection can be used again;
 /// behind one that is not read it cannot, and whoever asks is to know.
-pub(super) async fn refuse(problem: Box<Problem>, request: Request) -> Response {
+pub(crate) async fn refuse(problem: Box<Problem>, request: Request) -> Response {
     let mut answer = problem.into_response();
     let is_read = request.body().is_end_stream()
         || (!request.headers().contains_key(header::EXPECT) && is_thrown_away(request).await);

@@ -42,6 +42,7 @@ pub(super) fn all(site: &Arc<Site>, store: Option<http::State>) -> Router {
         bytes_max: site.config.http_body_bytes_max.get(),
         time_max: site.config.http_body_ms_max.ms(),
         pace: site.config.pace(),
+        budget: Arc::clone(&site.budget),
         refused: Arc::clone(&site.connections.bodies_refused),
     };
     let guard = Arc::new(Guard {

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use axum::Router;
 use bellwether::clock::Clock;
-use bellwether::wire::accept::{Acceptor, Limits, Owners};
+use bellwether::wire::accept::{Acceptor, Budget, Limits, Owners};
 use bellwether::{Bellwether, Error};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::connections::Connections;
-use super::{LAST_WORDS, routes};
+use super::tls::Tls;
+use super::{LAST_WORDS, memory, routes};
 use crate::access::Access;
 use crate::cli::Failure;
 use crate::config::Config;
@@ -27,8 +28,12 @@ pub(crate) struct Site {
     pub(crate) config: Config,
     pub(crate) clock: Clock,
     pub(crate) connections: Arc<Connections>,
+    /// TLS at both doors, if there is to be any.
+    pub(crate) tls: Option<Arc<Tls>>,
     /// Who may ask, if not everybody.
     pub(crate) access: Option<Arc<Access>>,
+    /// What all who ask may have unanswered together.
+    pub(crate) budget: Arc<Budget>,
     /// Cancelled when the server is to stop; who waits long should listen.
     pub(crate) stopping: CancellationToken,
     pub(crate) health: Look,
@@ -73,13 +78,16 @@ impl Site {
         config: Config,
         clock: Clock,
         connections: Arc<Connections>,
+        tls: Option<Arc<Tls>>,
         access: Option<Arc<Access>>,
         traces: Option<Traces>,
     ) -> Self {
         Self {
+            budget: Budget::new(memory::of_asks(&config)),
             config,
             clock,
             connections,
+            tls,
             access,
             stopping: CancellationToken::new(),
             health: Look::within(Duration::from_secs(1)),
@@ -100,7 +108,7 @@ impl Site {
 
     /// Shows a store; whoever waits in the one before is asked to end.
     pub(super) async fn show(self: &Arc<Self>, store: Bellwether) -> Result<(), Error> {
-        let acceptor = Some(Acceptor::new(&store, self.wire_limits())?);
+        let acceptor = Acceptor::new(&store, self.wire_limits())?.within(Arc::clone(&self.budget));
         let stop = self.stopping.child_token();
         let owners = match &self.access {
             Some(_) => Some(Arc::new(Owners::of(&store).await?)),
@@ -110,6 +118,7 @@ impl Site {
         self.observers.spawn(http::observe(state.clone()));
         let router = routes::all(self, Some(state));
         let connections = TaskTracker::new();
+        let acceptor = Some(acceptor);
         self.put(Shown { store: Some(store), router, acceptor, owners, stop, connections });
         Ok(())
     }

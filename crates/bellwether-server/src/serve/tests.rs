@@ -16,7 +16,7 @@ async fn site(flags: &[(&'static str, &str)]) -> Arc<Site> {
         if config.virtual_clock { Clock::Virtual(VirtualClock::new()) } else { Clock::System };
     let store = open(&config, &clock).await.unwrap();
     let connections = Connections::new(&config, config.http, config.wire);
-    let site = Arc::new(Site::new(config, clock, connections, None, None));
+    let site = Arc::new(Site::new(config, clock, connections, None, None, None));
     site.show_opening();
     assert_eq!(ask(&site, "GET", "/readyz", "").await.0, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(ask(&site, "GET", "/livez", "").await.0, StatusCode::OK);

@@ -11,14 +11,17 @@
 //!    nobody, and what nobody may do is not decided here.
 //! 3. A connection keeps what it was made with.
 
+mod expiry;
 mod handshake;
 
+use std::fmt;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use bellwether::clock::Clock;
 use bellwether::tls::Pem;
 use bellwether::wire::ALPN;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -29,29 +32,43 @@ use tokio_rustls::rustls::server::{NoServerSessionStorage, WebPkiClientVerifier}
 use tokio_rustls::rustls::{Error as TlsError, RootCertStore, ServerConfig};
 use tokio_util::sync::CancellationToken;
 
+use super::peer::last_second;
+use super::tally::Tally;
 use crate::cli::Failure;
 use crate::config::{Config, ConfigFault};
+use expiry::End;
 pub(super) use handshake::{Spoken, shake};
 
 /// Files are looked at so often.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// See the module.
-pub(super) struct Tls {
+pub(crate) struct Tls {
     files: Files,
     shown: RwLock<Shown>,
     /// The files as they were before they were read at the start.
     at_start: Stamps,
     hangup: tokio::sync::Mutex<Signal>,
+    /// Handshakes that came to nothing.
+    pub(crate) failed: Tally<4>,
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").field("files", &self.files).finish_non_exhaustive()
+    }
 }
 
 /// What new connections are shown.
 struct Shown {
     http: TlsAcceptor,
     wire: TlsAcceptor,
+    /// The last second of the certificate, since 1970.
+    last_second: Option<u64>,
 }
 
 /// The settings.
+#[derive(Debug)]
 struct Files {
     cert: PathBuf,
     key: PathBuf,
@@ -78,7 +95,14 @@ impl Tls {
         })?;
         let hangup = signal(SignalKind::hangup())
             .map_err(|e| Failure::Start(format!("cannot listen for signals: {e}")))?;
-        Ok(Some(Self { files, shown: RwLock::new(shown), at_start, hangup: hangup.into() }))
+        let (shown, hangup) = (RwLock::new(shown), hangup.into());
+        let failed = Tally::new(["late", "plain", "certificate", "other"]);
+        Ok(Some(Self { files, shown, at_start, hangup, failed }))
+    }
+
+    /// The last second of the certificate that is shown, since 1970, if that is known.
+    pub(crate) fn last_second(&self) -> Option<u64> {
+        self.shown.read().unwrap_or_else(PoisonError::into_inner).last_second
     }
 
     fn acceptor(&self, spoken: Spoken) -> TlsAcceptor {
@@ -89,14 +113,20 @@ impl Tls {
         }
     }
 
-    /// Reads the files again when they have changed, or when SIGHUP says so, until `stopping`.
+    /// Reads the files again when they have changed, or when SIGHUP says so, until `stopping`; and
+    /// warns of a certificate that is about to end.
     pub(super) async fn keep_fresh(&self, stopping: CancellationToken) {
         let mut hangup = self.hangup.lock().await;
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut read = self.at_start.clone();
         let mut seen = read.clone();
+        let mut end = End::default();
         loop {
+            let cert = self.files.cert.display();
+            if let Some(words) = end.look(self.last_second(), Clock::System.now().wall) {
+                tracing::warn!(tls_cert = %cert, "{words}");
+            }
             let is_asked = tokio::select! {
                 () = stopping.cancelled() => return,
                 _ = hangup.recv() => true,
@@ -156,6 +186,7 @@ impl Files {
         };
         let chain = Pem::from(&*self.cert).certificates();
         let chain = chain.map_err(|e| ("tls_cert", e.to_string()))?;
+        let last_second = chain.first().and_then(last_second);
         let key = Pem::from(&*self.key).key().map_err(|e| ("tls_key", e.to_string()))?;
         let mut config = config.with_single_cert(chain, key).map_err(|e| match e {
             TlsError::InconsistentKeys(_) => {
@@ -175,7 +206,7 @@ impl Files {
             config.alpn_protocols = vec![protocol.to_vec()];
             TlsAcceptor::from(Arc::new(config))
         };
-        Ok(Shown { http: speaking(b"http/1.1"), wire: speaking(ALPN) })
+        Ok(Shown { http: speaking(b"http/1.1"), wire: speaking(ALPN), last_second })
     }
 
     fn client_authorities(&self) -> Result<Option<Arc<RootCertStore>>, Wrong> {

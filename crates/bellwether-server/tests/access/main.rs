@@ -5,6 +5,7 @@
 mod http;
 mod keys;
 mod lifetimes;
+mod limits;
 mod members;
 mod secrets;
 mod server;

@@ -8,6 +8,7 @@ mod hostile;
 mod in_flight;
 mod observing;
 mod server;
+mod space;
 mod starting;
 mod stopping;
 mod virtual_time;

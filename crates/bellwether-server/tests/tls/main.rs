@@ -5,6 +5,7 @@
 #[path = "../../../bellwether/tests/support/certificates.rs"]
 mod certificates;
 mod clients;
+mod expiring;
 mod foreign;
 mod handbook;
 mod renewing;

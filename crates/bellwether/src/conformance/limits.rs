@@ -204,6 +204,34 @@ pub async fn contents_must_travel_along(fixture: &Fixture) {
     assert_eq!(queue.info().await.unwrap().counts.locked, 1);
 }
 
+/// Whoever receives a message reads all of its properties: so there are not too many of them, neither
+/// from the start nor bit by bit. (M55)
+pub async fn properties_have_a_limit(fixture: &Fixture) {
+    let queue = fixture.queue().await;
+    let with = |count: usize| {
+        let names = (0..count).map(|number| format!("p{number}"));
+        names.fold(Message::new("x".repeat(100_000)), |message, name| message.property(name, 1))
+    };
+    let refused = refusal(queue.send(with(limits::PROPERTIES_MAX + 1)).await);
+    assert!(matches!(refused, Refusal::TooMany { .. }), "{refused:?}");
+    let long = "x".repeat(limits::PROPERTIES_BYTES_MAX);
+    let refused = refusal(queue.send(Message::new("").property("long", long.clone())).await);
+    assert!(matches!(refused, Refusal::InvalidValue { what: "properties", .. }), "{refused:?}");
+
+    let near = Message::new("").subject(long.clone()).property("long", &long[100..]);
+    queue.send(near).await.unwrap();
+    next(&queue).await.complete().await.unwrap();
+    queue.send(with(limits::PROPERTIES_MAX)).await.unwrap();
+    let half = &long[..long.len() / 2];
+    let mut delivery = next(&queue).await;
+    delivery.set_property("half", half);
+    delivery.abandon().await.unwrap();
+    let mut delivery = next(&queue).await;
+    delivery.set_property("more", half);
+    let refused = refusal(delivery.abandon().await);
+    assert!(matches!(refused, Refusal::InvalidValue { what: "properties", .. }), "{refused:?}");
+}
+
 /// Changes that are together larger than one frame are refused, and the store goes on.
 pub async fn changes_can_be_too_large_together(fixture: &Fixture) {
     let queue = fixture.queue_with(QueueSettings::default()).await;
@@ -212,9 +240,8 @@ pub async fn changes_can_be_too_large_together(fixture: &Fixture) {
     let Outcome::Received(views) = caller.ask(receive_command(&queue, 3, 0)).await.unwrap() else {
         panic!("messages")
     };
-    let large =
-        Overlay::default().property("x", "x".repeat(limits::CONTENT_BYTES_MAX as usize - 50));
-    let large = large.encode();
+    let description = Some("x".repeat(limits::CONTENT_BYTES_MAX as usize - 50));
+    let large = Overlay { description, ..Overlay::default() }.encode();
     let bytes = large.len() as u32;
     let settlements = views.iter().zip(0..).map(|(view, index)| Settlement {
         token: view.token().unwrap(),

@@ -222,6 +222,7 @@ macro_rules! conformance_tests {
             remembered_ids_count_as_memory
             metadata_has_a_limit
             contents_must_travel_along
+            properties_have_a_limit
             changes_can_be_too_large_together
         ] }
         $crate::conformance_tests! { @group $restart $fixture restart [

@@ -115,6 +115,8 @@ impl Local {
         self.look(|shard| Stats {
             health: shard.health(),
             members: shard.ledger().members_present() as u64,
+            memory_bytes: shard.ledger().memory_bytes(),
+            refused: shard.refused(),
             flush_us,
             batch: shard.batch(),
         })

@@ -18,6 +18,7 @@
 pub(crate) mod backup;
 mod entry;
 pub(crate) mod history;
+mod options;
 mod pieces;
 pub(crate) mod replay;
 mod upkeep;
@@ -42,10 +43,11 @@ use super::bodies::Bodies;
 use super::content::{Content, Unread};
 use crate::error::Error;
 use crate::journal::{Flush, FrameNumber, Journal, JournalFault, Replay};
-use crate::stats::Tally;
+use crate::stats::{Refused, Tally};
 use backup::Backup;
 use entry::check_contents;
 use history::History;
+pub use options::ShardOptions;
 use replay::Replayer;
 use upkeep::Upkeep;
 
@@ -54,21 +56,6 @@ use upkeep::Upkeep;
 const FRAME_BYTES_TARGET: usize = 1 << 20;
 /// Changes beside a content, at most: the message with its session, the id it had.
 const CHANGE_BYTES_MAX: usize = 512;
-
-/// What a shard is opened with.
-#[derive(Clone, Debug)]
-pub struct ShardOptions {
-    /// Memory for messages, ids and sessions; senders are refused beyond.
-    pub memory_bytes_max: u64,
-    /// Memory for contents, beside the journal.
-    pub body_cache_bytes_max: usize,
-}
-
-impl Default for ShardOptions {
-    fn default() -> Self {
-        Self { memory_bytes_max: 4 << 30, body_cache_bytes_max: 8 << 20 }
-    }
-}
 
 /// An answer on its way.
 pub type Answered<R> = (R, Result<Unread, Error>);
@@ -107,6 +94,7 @@ pub struct Shard<R> {
     stalled: bool,
     /// How many answers waited for the same flush.
     batch: Tally,
+    refused: Refused,
 }
 
 impl<R> std::fmt::Debug for Shard<R> {
@@ -118,8 +106,7 @@ impl<R> std::fmt::Debug for Shard<R> {
 impl<R> Shard<R> {
     /// A shard that keeps nothing.
     pub fn in_memory(now: Now, options: &ShardOptions) -> Self {
-        let ledger = Ledger::new(options.memory_bytes_max);
-        Self::start(now, ledger, History::default(), None, Bodies::new(None), 0)
+        Self::start(now, options.ledger(), History::default(), None, Bodies::new(None), 0)
     }
 
     /// A shard kept in the journal that `open` opens and replays.
@@ -128,7 +115,7 @@ impl<R> Shard<R> {
         options: &ShardOptions,
         open: impl FnOnce(&mut dyn Replay) -> Result<Box<dyn Journal>, JournalFault>,
     ) -> Result<Self, JournalFault> {
-        let mut replayer = Replayer::new(Ledger::new(options.memory_bytes_max), now);
+        let mut replayer = Replayer::new(options.ledger(), now);
         let journal = open(&mut replayer)?;
         let flushed = journal.flusher().flushed().0;
         let bodies = Bodies::new(Some(options.body_cache_bytes_max));
@@ -169,6 +156,7 @@ impl<R> Shard<R> {
             broken: None,
             stalled: false,
             batch: Tally::default(),
+            refused: Refused::default(),
         };
         shard.collect(now);
         shard
@@ -221,7 +209,12 @@ impl<R> Shard<R> {
         asker: R,
     ) {
         match decided {
-            Err(error) => return self.free.push((asker, Err(error))),
+            Err(error) => {
+                if let Error::Refused(refusal) = &error {
+                    self.refused.count(refusal);
+                }
+                return self.free.push((asker, Err(error)));
+            }
             Ok(Some(own)) => return self.line_up_result(asker, Ok(*own), Barrier::Durable),
             Ok(None) => {}
         }
@@ -351,7 +344,10 @@ impl<R> Shard<R> {
                 let contents = self.contents_of(&outcome);
                 Ok(Unread { outcome, contents })
             }
-            Err(refusal) => Err(Error::Refused(refusal)),
+            Err(refusal) => {
+                self.refused.count(&refusal);
+                Err(Error::Refused(refusal))
+            }
         };
         self.line_up_result(asker, result, answer.barrier);
     }

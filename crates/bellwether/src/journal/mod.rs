@@ -11,7 +11,7 @@
 //!    ([`JournalFault::Broken`]): a flush that failed once cannot be repeated, the kernel has
 //!    already forgotten the pages.
 //! 5. Want of space *before* a unit is written is not a failure but back-pressure
-//!    ([`Pressure::Full`]).
+//!    ([`Pressure::Full`]), and so is little of it ([`Pressure::Low`]).
 //!
 //! The journal has no threads. What takes long (filling the next unit, writing a snapshot) is
 //! handed out as a [`Job`] that may run anywhere, so that the simulator can run the same code.
@@ -42,6 +42,8 @@ pub struct Prepared {
 pub enum Pressure {
     /// Room for everybody.
     None,
+    /// Less free space than is to be kept: senders must be refused; settling goes on in what is left.
+    Low,
     /// No room for a further unit: senders must be refused; settling goes on in the reserve.
     Full,
 }
@@ -205,6 +207,9 @@ pub trait Journal: Send {
 
     /// Whether there is room.
     fn pressure(&self) -> Pressure;
+
+    /// It is time to look how much space others have left on the disk: a job does.
+    fn look_for_space(&mut self);
 
     /// Whether [`Journal::next_job`] has something that should begin soon.
     fn has_job(&self) -> bool;

@@ -16,9 +16,10 @@
 //!    while the content never does.
 
 use bellwether_core::codec::{BadBytes, Reader, put_text};
+use bellwether_core::error::Refusal;
 use bytes::{Buf as _, Bytes};
 
-use super::value::{Value, get_properties, put_properties};
+use super::value::{Value, check_properties, get_properties, put_properties};
 use super::{BodyKind, Message};
 
 const FORMAT: u8 = 1;
@@ -68,6 +69,22 @@ pub fn encode(message: &Message) -> Bytes {
     });
     out.extend_from_slice(&message.body);
     out.into()
+}
+
+/// Whether it has no more properties than may be. It is read no further than that takes: what makes
+/// no sense is told to whoever receives it.
+pub(crate) fn check_message(content: &[u8]) -> Result<(), Refusal> {
+    let mut r = Reader::new(content);
+    if r.byte("a content") != Ok(FORMAT) {
+        return Ok(());
+    }
+    loop {
+        match r.byte("a tag") {
+            Ok(PROPERTIES) => return check_properties(&content[r.position()..], Value::get),
+            Ok(ID..PROPERTIES) if r.text().is_ok() => {}
+            _ => return Ok(()),
+        }
+    }
 }
 
 /// Reads the content of a message. The body is a part of it, not a copy.

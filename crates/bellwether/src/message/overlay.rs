@@ -13,9 +13,10 @@
 use std::collections::BTreeMap;
 
 use bellwether_core::codec::{BadBytes, Reader, put_text};
+use bellwether_core::error::Refusal;
 use bytes::Bytes;
 
-use super::value::{Value, get_properties, put_properties};
+use super::value::{Value, check_properties, get_properties, put_properties};
 
 const FORMAT: u8 = 1;
 
@@ -118,6 +119,15 @@ fn get_maybe_text(r: &mut Reader<'_>) -> Result<Option<String>, BadBytes> {
         1 => r.text().map(|text| Some(text.to_owned())),
         _ => Err(BadBytes { expected: EXPECTED, offset }),
     }
+}
+
+/// Whether it changes no more properties than there may be.
+pub(crate) fn check_overlay(content: &[u8]) -> Result<(), Refusal> {
+    let mut r = Reader::new(content);
+    let is_read = r.byte("an overlay").is_ok()
+        && get_maybe_text(&mut r).is_ok()
+        && get_maybe_text(&mut r).is_ok();
+    if is_read { check_properties(&content[r.position()..], Value::get_maybe) } else { Ok(()) }
 }
 
 /// The content of two overlays in one; `None` if either cannot be read.

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use bellwether_core::codec::{BadBytes, Reader, put_number, put_text};
+use bellwether_core::error::Refusal;
+use bellwether_core::limits;
 use bellwether_core::time::WallTime;
 use bytes::Bytes;
 
@@ -271,6 +273,30 @@ pub(super) fn put_properties<V>(
         put_text(key, out);
         put(value, out);
     }
+}
+
+/// Whether there are no more properties than may be: a list that begins at the front of `bytes`. What
+/// makes no sense as far as that goes is left to whoever receives it.
+pub(super) fn check_properties<V>(
+    bytes: &[u8],
+    get: impl Fn(&mut Reader<'_>) -> Result<V, BadBytes>,
+) -> Result<(), Refusal> {
+    // The writer must not be kept by what is too long anyway.
+    let looked_at = &bytes[..bytes.len().min(limits::PROPERTIES_BYTES_MAX)];
+    let mut r = Reader::new(looked_at);
+    let Ok(count) = r.number() else { return Ok(()) };
+    if count > limits::PROPERTIES_MAX as u64 {
+        let max = limits::PROPERTIES_MAX as u64;
+        return Err(Refusal::TooMany { what: "properties of a message", max });
+    }
+    let is_whole = (0..count).all(|_| r.text().is_ok() && get(&mut r).is_ok());
+    if is_whole || looked_at.len() == bytes.len() {
+        return Ok(());
+    }
+    let max = limits::PROPERTIES_BYTES_MAX;
+    let why =
+        format!("they have more than {max} bytes together; what is long belongs into the body");
+    Err(Refusal::InvalidValue { what: "properties", why })
 }
 
 /// Reads properties. A name out of order or twice is refused: the same properties are always the

@@ -3,6 +3,7 @@
 //! The caller owns the sockets: it listens, and hands every stream it accepts to
 //! [`Acceptor::serve`], whose future is the connection. Who is not trusted comes through a [`Gate`].
 
+mod budget;
 mod connection;
 mod gate;
 mod looks;
@@ -16,11 +17,12 @@ use bellwether_core::name::MemberSlot;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use super::{Goodbye, VERSION, Welcome, Why};
+use super::{Goodbye, VERSION, Welcome, Why, WireError};
 use crate::engine::Engine;
 use crate::engine::local::Local;
 use crate::error::Error;
 use crate::handle::Bellwether;
+pub use budget::{Budget, Share};
 use connection::Connection;
 pub use gate::{Gate, Pass, Record, Turned};
 pub use owners::{Owners, marked};
@@ -113,6 +115,7 @@ pub struct Acceptor {
     local: Arc<Local>,
     speakers: Arc<Speakers>,
     limits: Limits,
+    budget: Arc<Budget>,
     name: Arc<str>,
 }
 
@@ -129,7 +132,14 @@ impl Acceptor {
             }
         };
         let name = format!("bellwether {}", env!("CARGO_PKG_VERSION")).into();
-        Ok(Self { local: Arc::clone(local), speakers: Arc::default(), limits, name })
+        let (local, budget) = (Arc::clone(local), Budget::new(u64::MAX));
+        Ok(Self { local, speakers: Arc::default(), limits, budget, name })
+    }
+
+    /// The same within a budget, which others may share.
+    #[must_use]
+    pub fn within(self, budget: Arc<Budget>) -> Self {
+        Self { budget, ..self }
     }
 
     /// Serves one connection until it ends, or until `stop`: then what was asked is answered first.
@@ -188,6 +198,14 @@ impl Speakers {
         if by_member.get(&member).is_some_and(|speaker| Arc::ptr_eq(speaker, is_over)) {
             by_member.remove(&member);
         }
+    }
+}
+
+/// To whoever said what cannot be understood, or too much of it.
+impl From<WireError> for Goodbye {
+    fn from(e: WireError) -> Self {
+        let why = if matches!(e, WireError::Parts { .. }) { Why::Limit } else { Why::Protocol };
+        goodbye(why, e.to_string())
     }
 }
 

@@ -76,6 +76,20 @@ impl Parts {
         Ok(Some((ask, whole.freeze())))
     }
 
+    /// Bytes that are held of what is not whole yet.
+    #[cfg(feature = "listen")]
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What has come of an ask is thrown away.
+    #[cfg(feature = "listen")]
+    pub(crate) fn forget(&mut self, ask: u64) {
+        if let Some(unfinished) = self.unfinished.remove(&ask) {
+            self.bytes -= unfinished.len() + UNFINISHED_BYTES;
+        }
+    }
+
     /// Nothing is kept for asks to come.
     #[cfg(feature = "listen")]
     pub(crate) fn give_back_room(&mut self) {

@@ -61,6 +61,7 @@ fn tiny() -> FileOptions {
         segment_bytes_first: 8 << 10,
         snapshot_after_bytes: 24 << 10,
         snapshot_room_bytes: 1 << 10,
+        free_bytes_min: 0,
         holder: "a test".into(),
         salt: 7,
     }

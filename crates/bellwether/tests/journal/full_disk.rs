@@ -1,9 +1,9 @@
 //! A full disk is back-pressure, not failure (D10).
 
-use bellwether::journal::file::SimDisk;
+use bellwether::journal::file::{Fault, FileOptions, SimDisk};
 use bellwether::journal::{Journal as _, JournalFault, Pressure};
 
-use crate::world::{Driver, open};
+use crate::world::{Driver, open, open_with, tiny};
 
 /// Fills the disk until the reserve is used up.
 fn fill(driver: &mut Driver) -> (usize, usize) {
@@ -12,7 +12,7 @@ fn fill(driver: &mut Driver) -> (usize, usize) {
         driver.jobs().unwrap();
         match driver.journal.pressure() {
             Pressure::None => at_ease += 1,
-            Pressure::Full => under_pressure += 1,
+            Pressure::Low | Pressure::Full => under_pressure += 1,
         }
         match driver.append(900) {
             Ok(()) => driver.flush().unwrap(),
@@ -71,6 +71,41 @@ fn a_snapshot_on_a_full_disk_gives_space_back() {
     let (journal, recovered) = open(&disk.kill()).unwrap();
     assert_eq!(journal.report().snapshot, Some(1));
     assert_eq!(recovered.frames.keys().last(), driver.appended.keys().last());
+}
+
+#[test]
+fn little_space_refuses_senders_and_leaves_all_of_it_to_those_who_settle() {
+    const FREE_BYTES_MIN: u64 = 200 << 10;
+    let disk = SimDisk::new();
+    let options = || FileOptions { free_bytes_min: FREE_BYTES_MIN, ..tiny() };
+    let (mut driver, _) = Driver::open_with(&disk, options()).unwrap();
+    driver.jobs().unwrap();
+    assert_eq!(driver.journal.pressure(), Pressure::None);
+    // Somebody else fills the disk. It is noticed when somebody looks.
+    disk.set_capacity(Some(disk.used_bytes() + FREE_BYTES_MIN / 2));
+    driver.jobs().unwrap();
+    assert_eq!(driver.journal.pressure(), Pressure::None);
+    driver.journal.look_for_space();
+    driver.jobs().unwrap();
+    assert_eq!(driver.journal.pressure(), Pressure::Low);
+    // Many times what is kept ready for a disk that is full.
+    for _ in 0..50 {
+        driver.append(900).unwrap();
+        driver.jobs().unwrap();
+        assert_eq!(driver.journal.pressure(), Pressure::Low);
+    }
+    driver.flush().unwrap();
+    let (journal, _) = open_with(&disk.kill(), options()).unwrap();
+    assert_eq!(journal.pressure(), Pressure::Low, "from the start");
+
+    disk.fail_at(0, Fault::Eio);
+    driver.jobs().unwrap();
+    assert_eq!(driver.journal.pressure(), Pressure::Low, "a look that fails changes nothing");
+    disk.set_capacity(None);
+    driver.jobs().unwrap();
+    assert_eq!(driver.journal.pressure(), Pressure::None);
+    let (_, recovered) = open(&disk.kill()).unwrap();
+    assert_eq!(recovered.frames, driver.appended);
 }
 
 #[test]

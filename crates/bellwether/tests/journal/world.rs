@@ -16,6 +16,7 @@ pub(crate) fn tiny() -> FileOptions {
         segment_bytes_first: 8 << 10,
         snapshot_after_bytes: 24 << 10,
         snapshot_room_bytes: 1 << 10,
+        free_bytes_min: 0,
         holder: "pid 1, a test".into(),
         salt: 7,
     }
@@ -104,7 +105,14 @@ pub(crate) struct Driver {
 
 impl Driver {
     pub(crate) fn open(disk: &SimDisk) -> Result<(Self, Recovered), JournalFault> {
-        let (journal, recovered) = open(disk)?;
+        Self::open_with(disk, tiny())
+    }
+
+    pub(crate) fn open_with(
+        disk: &SimDisk,
+        options: FileOptions,
+    ) -> Result<(Self, Recovered), JournalFault> {
+        let (journal, recovered) = open_with(disk, options)?;
         let appended = recovered.frames.clone();
         let durable = journal.flusher().flushed().0;
         disk.note(DURABLE | durable);

@@ -3,9 +3,11 @@
 #![allow(dead_code, reason = "no test needs all of it")]
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use bellwether::clock::Clock;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType, date_time_ymd,
 };
@@ -48,6 +50,14 @@ impl Authority {
     pub(crate) fn issue_expired(&self, names: &[&str]) -> Identity {
         let mut params = params(names);
         params.not_after = date_time_ymd(2020, 1, 1);
+        self.sign(&params)
+    }
+
+    /// One that has so long to live.
+    pub(crate) fn issue_for(&self, time: Duration, names: &[&str]) -> Identity {
+        let mut params = params(names);
+        params.not_after =
+            (UNIX_EPOCH + Duration::from_millis(Clock::System.now().wall.0) + time).into();
         self.sign(&params)
     }
 

@@ -12,7 +12,7 @@ use super::super::failure::{Ended, Failure};
 use super::super::screen::Screen;
 use super::Kept;
 use crate::access::file;
-use crate::access::rule::{Rule, Rules, check_name, parse_grant};
+use crate::access::rule::{Rule, Rules, certificate_name, check_name, parse_grant};
 use crate::access::secret::{Fingerprint, Secret};
 
 const EXAMPLES: &str = "\
@@ -60,11 +60,6 @@ struct Made {
 
 fn parse_grants(realm: Realm, texts: &[String]) -> Result<Vec<Grant>, Failure> {
     texts.iter().map(|text| parse_grant(realm, text).map_err(Failure::Usage)).collect()
-}
-
-/// Names of hosts are compared in lower case; only a URI has a colon in it.
-fn certificate_name(text: String) -> String {
-    if text.contains(':') { text } else { text.to_ascii_lowercase() }
 }
 
 impl Create {

@@ -4,13 +4,14 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Args;
+use clap::builder::{NonEmptyStringValueParser, TypedValueParser as _};
 use serde_json::json;
 
 use super::super::failure::{Ended, Failure};
 use super::super::screen::Screen;
 use super::Kept;
 use crate::access::file;
-use crate::access::rule::Rules;
+use crate::access::rule::{Rules, certificate_name};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,7 +34,7 @@ pub(crate) struct Revoke {
     #[arg(long)]
     signing: bool,
     /// Only this name in certificates.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new().map(certificate_name))]
     certificate: Option<String>,
     #[command(flatten)]
     kept: Kept,

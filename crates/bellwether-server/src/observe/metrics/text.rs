@@ -1,9 +1,10 @@
 //! A snapshot as text, in the form of `OpenMetrics`, which Prometheus reads.
 
 use std::fmt;
+use std::sync::atomic::Ordering;
 
 use bellwether::Health;
-use bellwether::stats::{Activity, Histogram};
+use bellwether::stats::{Activity, Histogram, Refused};
 use bellwether_core::message::Reason;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
@@ -17,6 +18,8 @@ use prometheus_client::registry::{Registry, Unit};
 use super::Snapshot;
 use super::drain::as_f64;
 use super::rows::QueueRow;
+use crate::access::Counts;
+use crate::serve::{disk, memory};
 
 /// Reads a number off a queue.
 type Read = fn(&QueueRow) -> u64;
@@ -188,14 +191,55 @@ impl Snapshot {
         out.by_reason(("http_connections_dropped", help), connections.http_dropped.read())?;
         let help = "Connections of the wire that were ended because they broke a limit";
         out.by_reason(("wire_connections_dropped", help), connections.wire_dropped.read())?;
-        let help = "Memory that messages, ids and sessions may take";
-        let bytes_max = crate::serve::memory::of_store(&self.site.config);
-        out.gauge(("memory_bytes_max", help), bytes_max)?;
+        self.limits(out)?;
         out.gauge(("members", "Members that are here"), self.stats.members)?;
         let names = ("commit_duration", "How long flushes took");
         out.histogram(names, Some(&Unit::Seconds), &self.stats.flush_us, 1e6)?;
         let names = ("commit_batch_size", "Answers that waited for the same flush");
         out.histogram(names, None, &self.stats.batch, 1.0)
+    }
+
+    /// What there is of what is limited, and how often that was not enough.
+    fn limits(&self, out: &mut Families<'_>) -> fmt::Result {
+        let config = &self.site.config;
+        let help = "Memory that messages and ids take";
+        out.gauge(("memory_bytes", help), self.stats.memory_bytes)?;
+        let help = "Memory that messages, ids and sessions may take";
+        out.gauge(("memory_bytes_max", help), memory::of_store(config))?;
+        let budget = &self.site.budget;
+        let help = "Bytes of requests that are not answered yet";
+        out.gauge(("asks_bytes", help), budget.taken())?;
+        let help = "Bytes that requests without an answer may have together";
+        out.gauge(("asks_bytes_max", help), budget.bytes_max())?;
+        if let Some(free_bytes) = self.disk_free_bytes {
+            let help = "Free space on the disk of the store";
+            out.gauge(("disk_free_bytes", help), free_bytes)?;
+            let help = "Free space below which senders are refused";
+            out.gauge(("disk_free_bytes_min", help), disk::free_bytes_min(config))?;
+        }
+        let Refused { busy, disk_full, queue_full, too_large, too_many } = self.stats.refused;
+        let help = "Requests refused because a limit was reached";
+        let reasons = [
+            ("asks_bytes", budget.refused()),
+            ("memory", busy),
+            ("disk", disk_full),
+            ("queue_size", queue_full),
+            ("too_large", too_large),
+            ("too_many", too_many),
+        ];
+        out.by_reason(("asks_refused", help), reasons)
+    }
+
+    fn tls(&self, out: &mut Families<'_>) -> fmt::Result {
+        let Some(tls) = &self.site.tls else { return Ok(()) };
+        let help = "TLS handshakes that came to nothing";
+        out.by_reason(("tls_handshakes_failed", help), tls.failed.read())?;
+        let Some(last_second) = tls.last_second() else { return Ok(()) };
+        let help = "When the server's certificate expires, in seconds since 1970";
+        let seconds = Some(&Unit::Seconds);
+        out.family(("tls_certificate_expiry", help), seconds, MetricType::Gauge, |lines| {
+            lines.gauge(&[], last_second)
+        })
     }
 
     fn connections(&self, out: &mut Families<'_>) -> fmt::Result {
@@ -211,10 +255,16 @@ impl Snapshot {
         out.gauge(("wire_connections_max", help), wire.max())?;
         let help = "Connections of the wire refused because there were too many";
         out.counter(("wire_connections_refused", help), wire.refused())?;
-        let access = self.site.access.as_ref().map_or([0; 3], |access| access.counts());
-        let [turned, forbidden, unrecorded] = access;
+        let accept_failed = self.site.connections.accept_failed.load(Ordering::Relaxed);
+        let help = "Connections that could not be accepted, as for want of files";
+        out.counter(("connections_not_accepted", help), accept_failed)?;
+        self.tls(out)?;
+        let counts = self.site.access.as_ref().map(|access| access.counts()).unwrap_or_default();
+        let Counts { turned, crowded, forbidden, unrecorded } = counts;
         let help = "Credentials that were missing, unknown or over";
         out.counter(("credentials_refused", help), turned)?;
+        let help = "Connections and requests beyond what one rule may have at a time";
+        out.counter(("rule_connections_refused", help), crowded)?;
         let help = "Asks that the credential did not allow";
         out.counter(("asks_forbidden", help), forbidden)?;
         let help = "Lines of the audit log that could not be written";

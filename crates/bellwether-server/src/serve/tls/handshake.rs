@@ -4,6 +4,7 @@ use std::io;
 
 use bellwether::wire::Why;
 use tokio::net::TcpStream;
+use tokio_rustls::rustls::{AlertDescription, Error as TlsError};
 use tokio_rustls::server::TlsStream;
 
 use super::super::door::send_away;
@@ -63,7 +64,7 @@ pub(in super::super) async fn shake(
     );
     let shaken = match site.stopping.run_until_cancelled(shaking).await? {
         Ok(shaken) => shaken,
-        Err(_) => Err(io::Error::other("it took longer than tls_handshake_ms_max")),
+        Err(_) => Err(("late", io::Error::other("it took longer than tls_handshake_ms_max"))),
     };
     match shaken {
         Ok(stream) => {
@@ -72,31 +73,49 @@ pub(in super::super) async fn shake(
             tracing::debug!(?spoken, names = ?peer.names(), "hands were shaken over TLS");
             Some((stream, peer))
         }
-        Err(e) => {
+        Err((reason, e)) => {
+            tls.failed.count(reason);
             tracing::debug!(?spoken, error = %e, "a TLS handshake failed");
             None
         }
     }
 }
 
+/// Why a handshake failed, for the metrics and for people.
+type Failed = (&'static str, io::Error);
+
 async fn try_shake(
     stream: TcpStream,
     tls: &Tls,
     spoken: Spoken,
     site: &Site,
-) -> io::Result<Box<TlsStream<TcpStream>>> {
+) -> Result<Box<TlsStream<TcpStream>>, Failed> {
     let mut first = [0];
-    if stream.peek(&mut first).await? == 0 {
-        return Err(io::ErrorKind::UnexpectedEof.into());
+    if stream.peek(&mut first).await.map_err(|e| ("other", e))? == 0 {
+        return Err(("other", io::ErrorKind::UnexpectedEof.into()));
     }
     if first != [HANDSHAKE] {
         send_away(stream, &spoken.plain_words(), site.connections.send_away());
-        return Err(io::Error::other("it does not speak TLS"));
+        return Err(("plain", io::Error::other("it does not speak TLS")));
     }
     tls.acceptor(spoken).accept(stream).into_fallible().await.map(Box::new).map_err(|failed| {
         let (e, stream) = failed;
         // Why it failed was said in TLS's own words; the other side is to hear them.
         send_away(stream, &[], site.connections.send_away());
-        e
+        let why = e.get_ref().and_then(|why| why.downcast_ref::<TlsError>());
+        // One of theirs that we do not take, or of ours that they do not take.
+        let is_certificate = matches!(
+            why,
+            Some(
+                TlsError::InvalidCertificate(_)
+                    | TlsError::AlertReceived(
+                        AlertDescription::BadCertificate
+                            | AlertDescription::CertificateExpired
+                            | AlertDescription::CertificateUnknown
+                            | AlertDescription::UnknownCA
+                    )
+            )
+        );
+        (if is_certificate { "certificate" } else { "other" }, e)
     })
 }

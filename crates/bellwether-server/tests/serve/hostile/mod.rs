@@ -3,6 +3,7 @@
 
 mod crowd;
 mod http;
+mod room;
 mod smuggling;
 mod wire;
 

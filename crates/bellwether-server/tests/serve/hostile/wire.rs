@@ -40,8 +40,27 @@ fn sent_away(stream: &mut TcpStream) -> Why {
     Goodbye::get(&last.body).unwrap().why
 }
 
-fn connect(server: &Server) -> TcpStream {
+pub(super) fn connect(server: &Server) -> TcpStream {
     TcpStream::connect(server.wire()).unwrap()
+}
+
+/// A connection on which hello was said and answered.
+pub(super) fn greeted(server: &Server) -> TcpStream {
+    let mut stream = connect(server);
+    stream.write_all(&hello(10)).unwrap();
+    stream.read_exact(&mut [0; MAGIC.len()]).unwrap();
+    assert_eq!(heard_next(&mut stream).kind, Kind::Welcome);
+    stream
+}
+
+/// The next frame.
+pub(super) fn heard_next(stream: &mut TcpStream) -> Frame {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).unwrap();
+    let mut bytes = vec![0; u32::from_le_bytes(length) as usize];
+    stream.read_exact(&mut bytes).unwrap();
+    let mut frame = BytesMut::from(&[&length[..], &bytes].concat()[..]);
+    take_frame(&mut frame).unwrap().unwrap()
 }
 
 fn dropped(reason: &str) -> String {

@@ -21,6 +21,8 @@ use crate::error::Error;
 const MARK_AFTER_MS: u64 = 50;
 /// How often a full disk is tried again.
 const FULL_RETRY_MS: u64 = 100;
+/// While something is written, how often it is looked how full the disk is.
+const SPACE_LOOK_MS: u64 = 1000;
 
 /// The keeper looks at the clocks at least so often while something is to become due.
 const LOOK_AFTER_MS: u64 = 60_000;
@@ -145,6 +147,7 @@ pub(super) struct Keeper {
     flusher: Option<JoinHandle<()>>,
     jobs: Jobs,
     next_full_retry: BootTime,
+    next_space_look: BootTime,
     /// The frame being filled when the keeper last looked.
     last_frame: u64,
 }
@@ -154,7 +157,8 @@ impl Keeper {
         let flush = shared.claim().guarded(|shard| shard.flusher()).flatten();
         let flusher = flush.map(|flush| flusher::start(Arc::clone(&shared), flush));
         let jobs = Jobs::start(Arc::clone(&shared));
-        Self { shared, flusher, jobs, next_full_retry: BootTime(0), last_frame: 0 }
+        let (next_full_retry, next_space_look) = (BootTime(0), BootTime(0));
+        Self { shared, flusher, jobs, next_full_retry, next_space_look, last_frame: 0 }
     }
 
     pub(super) fn run(mut self) {
@@ -205,9 +209,13 @@ impl Keeper {
     }
 
     fn hand_out_jobs(&mut self, shard: &mut Shard<Asker>) {
+        // The disk is real, also where time is not.
+        let now = Clock::System.now().boot;
+        if self.next_space_look <= now {
+            self.next_space_look = now.plus_ms(SPACE_LOOK_MS);
+            shard.look_for_space();
+        }
         if shard.is_short_of_space() {
-            // The disk is real, also where time is not.
-            let now = Clock::System.now().boot;
             if now < self.next_full_retry {
                 return;
             }

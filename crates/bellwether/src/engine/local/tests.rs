@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::handle::Bellwether;
 use crate::journal::Journal;
 use crate::journal::file::{Fault, FileJournal, FileOptions, SimDisk};
+use crate::stats::Health;
 
 /// Long enough for anything that ends at all.
 const FOR_EVER: Duration = Duration::from_secs(60);
@@ -29,10 +30,15 @@ async fn open(disk: &SimDisk) -> Bellwether {
 }
 
 fn start(disk: &SimDisk) -> Local {
+    start_with(disk, 0)
+}
+
+fn start_with(disk: &SimDisk, free_bytes_min: u64) -> Local {
     let clock = Clock::System;
     let file = FileOptions {
         segment_bytes_max: 64 << 10,
         segment_bytes_first: 64 << 10,
+        free_bytes_min,
         ..FileOptions::default()
     };
     let shard = Shard::open(clock.now(), &ShardOptions::default(), |replay| {
@@ -62,6 +68,38 @@ async fn fill(disk: &SimDisk, bw: &Bellwether) {
         Ok(Err(other)) => panic!("{other}"),
         Ok(Ok(())) => unreachable!("it goes on until it fails"),
     }
+}
+
+/// D10, before the disk is full.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn little_space_refuses_senders_only_and_they_go_on_by_themselves() {
+    const FREE_BYTES_MIN: u64 = 4 << 20;
+    let disk = SimDisk::new();
+    let local = Arc::new(start_with(&disk, FREE_BYTES_MIN));
+    let bw = Bellwether::join(local, Clock::System).await.expect("a member");
+    let queue = bw.create_queue("orders", QueueSettings::default()).await.expect("a queue");
+    queue.send_batch(vec!["a coffee"; 100]).await.expect("sent");
+    // Somebody else fills the disk: that is noticed while something is written.
+    disk.set_capacity(Some(disk.used_bytes() + FREE_BYTES_MIN / 2));
+    let refused = async {
+        loop {
+            if let Err(error) = queue.send("one more").await {
+                return error;
+            }
+        }
+    };
+    let refused = tokio::time::timeout(FOR_EVER, refused).await.expect("it is noticed");
+    assert!(matches!(refused, Error::Refused(Refusal::DiskFull)), "{refused}");
+    assert!(matches!(bw.stats().expect("open").health, Health::ShortOfSpace));
+    for _ in 0..100 {
+        let delivery = queue.receive().one().await.expect("received").expect("there are many");
+        delivery.complete().await.expect("settled");
+    }
+    disk.set_capacity(None);
+    let again = async { while queue.send("at last").await.is_err() {} };
+    tokio::time::timeout(FOR_EVER, again).await.expect("it goes on by itself");
+    assert!(matches!(bw.stats().expect("open").health, Health::Sound));
+    bw.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

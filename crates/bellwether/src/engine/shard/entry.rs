@@ -9,7 +9,7 @@ use super::{CHANGE_BYTES_MAX, Shard};
 use crate::engine::Call;
 use crate::error::Error;
 use crate::journal::Pressure;
-use crate::message::merge_overlays;
+use crate::message::{check_message, check_overlay, merge_overlays};
 
 impl<R> Shard<R> {
     /// A command's changes lie in one frame, so that a crash keeps all of them or none. What would
@@ -40,7 +40,7 @@ impl<R> Shard<R> {
             }
         }
         // Before the rules decide: what senders take of the reserve is missing for settling.
-        let is_full = self.journal.as_ref().is_some_and(|j| j.pressure() == Pressure::Full);
+        let is_full = self.journal.as_ref().is_some_and(|j| j.pressure() != Pressure::None);
         self.ledger.set_disk_full(is_full);
         // A refusal says that nothing was stored: whoever asks again for what was accepted and
         // waits for room must wait with it.
@@ -81,34 +81,33 @@ fn session_bytes(session: &SessionId) -> usize {
     session.as_str().len()
 }
 
-/// A command names the contents beside it by index and length: both must be true.
+/// A command names the contents beside it by index and length: both must be true. And none has more
+/// properties than a message may have.
 pub(super) fn check_contents(call: &Call) -> Result<(), Refusal> {
-    let is_there = |index: usize, bytes: u32| {
-        call.contents.get(index).is_some_and(|content| content.len() == bytes as usize)
+    let content = |index: usize, bytes: u32| {
+        let content = call.contents.get(index).filter(|content| content.len() == bytes as usize);
+        content.ok_or_else(|| {
+            let why = "the command names a content that does not travel with it".into();
+            Refusal::InvalidValue { what: "contents", why }
+        })
     };
-    let fits = match &call.request.command {
+    let message = |index: usize, bytes: u32| check_message(content(index, bytes)?);
+    let overlay = |new: NewContent| check_overlay(content(new.index as usize, new.bytes)?);
+    match &call.request.command {
         Command::Send { messages, .. } => messages
             .iter()
             .enumerate()
-            .all(|(index, message)| is_there(index, message.content_bytes)),
-        Command::Settle { settlements, .. } => settlements
-            .iter()
-            .filter_map(|settlement| settlement.overlay)
-            .all(|new| is_there(new.index as usize, new.bytes)),
-        Command::Import { messages, .. } => messages
-            .iter()
-            .flat_map(|message| [Some(message.content), message.overlay])
-            .flatten()
-            .all(|new| is_there(new.index as usize, new.bytes)),
-        Command::SetSessionState { state: Some(new), .. } => {
-            is_there(new.index as usize, new.bytes)
+            .try_for_each(|(index, new)| message(index, new.content_bytes)),
+        Command::Settle { settlements, .. } => {
+            settlements.iter().filter_map(|settlement| settlement.overlay).try_for_each(overlay)
         }
-        _ => true,
-    };
-    if fits {
-        Ok(())
-    } else {
-        let why = "the command names a content that does not travel with it".into();
-        Err(Refusal::InvalidValue { what: "contents", why })
+        Command::Import { messages, .. } => messages.iter().try_for_each(|imported| {
+            message(imported.content.index as usize, imported.content.bytes)?;
+            imported.overlay.map_or(Ok(()), overlay)
+        }),
+        Command::SetSessionState { state: Some(new), .. } => {
+            content(new.index as usize, new.bytes).map(|_| ())
+        }
+        _ => Ok(()),
     }
 }

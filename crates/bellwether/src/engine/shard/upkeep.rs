@@ -13,7 +13,7 @@ use bytes::Bytes;
 use super::Shard;
 use crate::engine::content::CHECKSUM_BYTES;
 use crate::journal::{Block, Job, JournalFault, Pressure};
-use crate::stats::{Health, Histogram};
+use crate::stats::{Health, Histogram, Refused};
 
 /// Changes in one slice of a snapshot: well under 5 ms of the writer's time.
 const SNAPSHOT_SLICE: usize = 4096;
@@ -251,10 +251,17 @@ impl<R> Shard<R> {
             && self.upkeep.marked_at != self.frame
     }
 
-    /// Whether the disk is full: then long work is tried again at a pace.
+    /// See [`Journal::look_for_space`](crate::journal::Journal::look_for_space).
+    pub fn look_for_space(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.look_for_space();
+        }
+    }
+
+    /// Whether the disk is full, or nearly: then long work is tried again at a pace.
     pub fn is_short_of_space(&self) -> bool {
         let journal = self.journal.as_ref().filter(|_| self.broken.is_none());
-        self.stalled || journal.is_some_and(|journal| journal.pressure() == Pressure::Full)
+        self.stalled || journal.is_some_and(|journal| journal.pressure() != Pressure::None)
     }
 
     /// Whether it works.
@@ -264,6 +271,11 @@ impl<R> Shard<R> {
             None if self.is_short_of_space() => Health::ShortOfSpace,
             None => Health::Sound,
         }
+    }
+
+    /// How often limits were reached.
+    pub(crate) fn refused(&self) -> Refused {
+        self.refused
     }
 
     /// How many answers waited for the same flush.

@@ -139,7 +139,11 @@ impl Journal for FileJournal {
     }
 
     fn pressure(&self) -> Pressure {
-        if self.supply.is_full() { Pressure::Full } else { Pressure::None }
+        self.supply.pressure()
+    }
+
+    fn look_for_space(&mut self) {
+        self.supply_wanted |= self.store.options.free_bytes_min > 0;
     }
 
     fn has_job(&self) -> bool {
@@ -209,8 +213,8 @@ impl Journal for FileJournal {
     }
 
     fn wants_snapshot(&self) -> bool {
-        let frees_units =
-            self.supply.is_full() && self.snapshots.start_unit() < self.current.header.number;
+        let frees_units = self.pressure() != Pressure::None
+            && self.snapshots.start_unit() < self.current.header.number;
         self.snapshots.is_worth_it(frees_units)
     }
 
@@ -243,7 +247,7 @@ impl Journal for FileJournal {
             .filter(|&number| live_bytes(number) == 0)
             .collect();
         self.to_recycle.extend(dead.iter().filter_map(|number| self.units.remove(number)));
-        self.supply_wanted |= self.supply.is_full();
+        self.supply_wanted |= self.pressure() != Pressure::None;
     }
 
     fn sparse_unit(&self, live_bytes: &dyn Fn(u64) -> u64) -> Option<u64> {

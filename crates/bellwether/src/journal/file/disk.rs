@@ -45,6 +45,8 @@ pub trait Disk: Send + Sync + Debug {
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a folder durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Bytes that files in a folder can still take.
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
     /// Takes the lock alone, without waiting, and leaves `holder` in the lock file.
     fn lock(&self, path: &Path, holder: &str) -> Result<LockGuard, LockFault>;
     /// Keeps others from [`Disk::lock`] while reading, without changing anything. `None` if there

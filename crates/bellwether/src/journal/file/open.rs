@@ -120,6 +120,7 @@ impl FileJournal {
         supply.keep_for(snapshots.after_bytes());
         sweep(&store, &survey, &supply, &dead).map_err(failed)?;
         supply.ensure_reserve().map_err(failed)?;
+        supply.look();
         supply.want_room(Some(snapshots.room_bytes()));
         let mut units = survey.units;
         units.retain(|number, _| !dead.contains(number));

@@ -25,6 +25,9 @@ pub struct FileOptions {
     pub snapshot_after_bytes: u64,
     /// Room kept for the next snapshot beyond 1.25 times the last.
     pub snapshot_room_bytes: u64,
+    /// Less free space than this on the disk, and senders are refused: settling needs some, too, and
+    /// so do others. Zero is no limit: then they are refused when there is none left.
+    pub free_bytes_min: u64,
     /// What the lock file says of this process.
     pub holder: String,
     /// Start value of the frames' checksums. Unknown to those who send messages, so that no body
@@ -40,6 +43,7 @@ impl Default for FileOptions {
             segment_bytes_first: 1 << 20,
             snapshot_after_bytes: 64 << 20,
             snapshot_room_bytes: 4 << 20,
+            free_bytes_min: 0,
             holder: format!("pid {}", std::process::id()),
             salt: chance as u32,
         }

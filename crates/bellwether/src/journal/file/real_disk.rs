@@ -63,6 +63,11 @@ impl Disk for RealDisk {
         File::open(dir)?.sync_all()
     }
 
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
+        let found = rustix::fs::statvfs(dir)?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+
     fn lock(&self, path: &Path, holder: &str) -> Result<LockGuard, LockFault> {
         let mut options = OpenOptions::new();
         let file = options

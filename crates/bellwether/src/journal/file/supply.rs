@@ -15,6 +15,7 @@ use super::options::{SYNC_EVERY_BYTES, UNIT_BYTES_MIN};
 use super::segment::{KeptUnit, Position, Unit, UnitHeader};
 use super::store::Store;
 use super::survey::Blank;
+use crate::journal::Pressure;
 
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
@@ -24,6 +25,7 @@ pub(super) struct Supply {
     incarnation: u64,
     stock: Mutex<Stock>,
     full: AtomicBool,
+    low: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -56,10 +58,22 @@ impl Supply {
             zero_id: zero_max + 1,
             room_bytes: None,
         };
-        Self { store, incarnation, stock: Mutex::new(stock), full: AtomicBool::new(false) }
+        let (stock, full, low) =
+            (Mutex::new(stock), AtomicBool::new(false), AtomicBool::new(false));
+        Self { store, incarnation, stock, full, low }
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    pub(super) fn pressure(&self) -> Pressure {
+        if self.is_full() {
+            Pressure::Full
+        } else if self.low.load(Ordering::Acquire) {
+            Pressure::Low
+        } else {
+            Pressure::None
+        }
+    }
+
+    fn is_full(&self) -> bool {
         self.full.load(Ordering::Acquire)
     }
 
@@ -100,6 +114,7 @@ impl Supply {
     /// Makes what is missing: the next unit, the reserve, room for a snapshot. True if nothing is
     /// missing any more.
     pub(super) fn replenish(&self) -> io::Result<bool> {
+        let is_low = self.look();
         if !self.ensure_next()? || !self.ensure_reserve()? {
             return Ok(false);
         }
@@ -112,7 +127,23 @@ impl Supply {
                 Err(e) => return Err(e),
             }
         }
-        Ok(true)
+        // What becomes free on a disk is not told: somebody has to look again.
+        Ok(!is_low)
+    }
+
+    /// Looks whether less space is free than is to be kept. Blank units are, for us.
+    pub(super) fn look(&self) -> bool {
+        let Store { disk, dir, options } = &*self.store;
+        if options.free_bytes_min == 0 {
+            return false;
+        }
+        // A disk that does not say is not short for that: it says so when it is full.
+        if let Ok(free) = disk.free_bytes(dir) {
+            let blanks = lock(&self.stock).blanks.len() as u64;
+            let free = free.saturating_add(blanks * u64::from(options.segment_bytes_max));
+            self.low.store(free < options.free_bytes_min, Ordering::Release);
+        }
+        self.low.load(Ordering::Acquire)
     }
 
     fn ensure_next(&self) -> io::Result<bool> {

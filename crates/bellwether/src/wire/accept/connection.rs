@@ -10,28 +10,28 @@
 //! 3. When it ends, waits are withdrawn. What was handed out under a number stays, for whoever asks
 //!    again; everything else that was not heard goes back.
 
+mod asking;
+
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, Waker};
 
 use bellwether_core::codec::Reader;
-use bellwether_core::command::Command;
-use bellwether_core::error::Refusal;
 use bellwether_core::name::{MemberSlot, Ticket};
 use bellwether_core::outcome::Outcome;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::looks::{Looks, UnderWay};
-use super::{Acceptor, Ended, Gate, Late, Limits, Owners, Pass, goodbye};
+use super::{Acceptor, Ended, Gate, Late, Limits, Owners, Pass, Share, goodbye};
 use crate::engine::ask::Ask;
 use crate::engine::content::Unread;
-use crate::engine::local::shared::{Entered, Shared};
+use crate::engine::local::shared::Shared;
 use crate::engine::outbox::{Outbox, Posted};
 use crate::error::Error;
-use crate::wire::call::{get_call, put_answer, put_withdrawn};
+use crate::wire::call::{put_answer, put_withdrawn};
 use crate::wire::parts::{Parts, put_parts};
 use crate::wire::pipe::Pipe;
 use crate::wire::{FRAME_BYTES_MAX, Frame, Goodbye, Hello, Kind, Why, WireError};
@@ -60,6 +60,10 @@ pub(super) struct Connection<'a, S> {
     asked: HashMap<u64, Asked>,
     /// Bytes that these have together.
     bytes: usize,
+    /// What these, and those that are not whole yet, take of what all may have.
+    share: Share,
+    /// Asks that were refused before they were whole: the rest of them is thrown away.
+    thrown_away: BTreeSet<u64>,
     /// Answers that are not bytes yet.
     posted: VecDeque<Posted>,
     scratch: Vec<u8>,
@@ -116,6 +120,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             parts: Parts::new(limits.bytes_max as usize),
             asked: HashMap::new(),
             bytes: 0,
+            share: acceptor.budget.share(),
+            thrown_away: BTreeSet::new(),
             posted: VecDeque::new(),
             scratch: Vec::new(),
             step: Step::New,
@@ -260,30 +266,21 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
 
     /// Does what a frame asks for. True if there is enough in the inbox for a turn.
     fn take(&mut self, frame: Frame) -> Result<bool, Goodbye> {
-        let wrong = |e: WireError| {
-            let why = if matches!(e, WireError::Parts { .. }) { Why::Limit } else { Why::Protocol };
-            goodbye(why, e.to_string())
-        };
         match (frame.kind, &self.step) {
-            (Kind::Hello, Step::New) => self.greet(&Hello::get(&frame.body).map_err(wrong)?)?,
-            (Kind::AskPart | Kind::Ask, Step::Open) => {
-                if let Some((number, whole)) = self.parts.take(frame).map_err(wrong)? {
-                    return self.ask(number, &whole);
-                }
-            }
+            (Kind::Hello, Step::New) => self.greet(&Hello::get(&frame.body)?)?,
+            (Kind::AskPart | Kind::Ask, Step::Open) => return self.take_part(frame),
             (Kind::Withdraw, Step::Open) => {
                 let mut reader = Reader::new(&frame.body);
                 let read =
                     reader.number().and_then(|n| Ok((n, reader.byte("what becomes of it")?)));
-                let (number, gives_back) =
-                    read.map_err(WireError::of("a withdraw")).map_err(wrong)?;
+                let (number, gives_back) = read.map_err(WireError::of("a withdraw"))?;
                 self.withdraw(number, gives_back != 0);
             }
             (Kind::Ping, Step::Open) => {
                 self.pipe.put(Kind::Pong, |out| out.extend_from_slice(&frame.body));
             }
             (Kind::Goodbye, _) => return Err(goodbye(Why::Done, "")),
-            (kind, _) => return Err(wrong(WireError::Kind(kind as u8))),
+            (kind, _) => return Err(WireError::Kind(kind as u8).into()),
         }
         Ok(false)
     }
@@ -317,90 +314,6 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         self.step = Step::Open;
         self.looks.greeted(self.limits);
         Ok(())
-    }
-
-    fn ask(&mut self, number: u64, whole: &[u8]) -> Result<bool, Goodbye> {
-        if self.is_over.load(Ordering::Acquire) {
-            return Err(goodbye(Why::Done, "the member speaks on another connection by now"));
-        }
-        let mut call = match get_call(whole) {
-            Ok(call) => call,
-            // The next frame begins where it should: nobody else is to suffer.
-            Err(e) => {
-                self.refuse(number, Refusal::InvalidValue { what: "call", why: e.to_string() });
-                return Ok(false);
-            }
-        };
-        if matches!(call.request.command, Command::Tick) {
-            return Err(goodbye(Why::Protocol, "time is the server's own affair"));
-        }
-        if let Some(Admitted { pass, owners, .. }) = &self.admitted
-            && let Err(refusal) = pass.admit(owners, &mut call.request, self.shared.now())
-        {
-            self.refuse(number, refusal);
-            return Ok(false);
-        }
-        self.bytes += whole.len();
-        if self.bytes > self.limits.bytes_max as usize {
-            let max = self.limits.bytes_max;
-            let text = format!("asks of more than {max} bytes together without an answer");
-            return Err(goodbye(Why::Limit, text));
-        }
-        if self.asked.len() >= self.limits.asks_max as usize {
-            let text = format!("more than {} asks without an answer", self.limits.asks_max);
-            return Err(goodbye(Why::Limit, text));
-        }
-        let ask = Ask::posted(call, Arc::clone(&self.outbox), number);
-        let (ticket, is_turn_due) = match self.shared.enter(Arc::clone(&ask)) {
-            Entered::Turn(ticket) => (ticket, true),
-            Entered::Promise(ticket) => {
-                self.is_promised = true;
-                (ticket, false)
-            }
-            Entered::Wait(ticket) => (ticket, false),
-            Entered::Answered => (Ticket(0), false),
-        };
-        let asked = Asked { ticket, ask, bytes: whole.len(), is_withdrawn: false };
-        if self.asked.insert(number, asked).is_some() {
-            let text = format!("two asks under the number {number} at a time");
-            return Err(goodbye(Why::Protocol, text));
-        }
-        Ok(is_turn_due)
-    }
-
-    /// Keeps in mind what became of an ask, where somebody is to know.
-    fn note(&self, ask: &Ask, answer: Option<&Result<Unread, Error>>) {
-        let Some(Admitted { pass, owners, .. }) = &self.admitted else { return };
-        let command = &ask.call().request.command;
-        if let Command::Join { id, .. } = command {
-            match answer {
-                Some(Ok(Unread { outcome: Outcome::Joined(slot), .. })) => {
-                    owners.joined(*id, *slot);
-                }
-                Some(Err(_)) => owners.refused(*id),
-                _ => {}
-            }
-        }
-        pass.note(command, answer.map(Result::as_ref));
-    }
-
-    /// Answers an ask that does not reach the writer.
-    fn refuse(&mut self, number: u64, refusal: Refusal) {
-        self.scratch.clear();
-        put_answer(&Err(refusal.into()), self.shared.now(), &mut self.scratch);
-        put_parts(Kind::Answer, number, &self.scratch, self.pipe.out());
-    }
-
-    /// The answer is not wanted any more. One that is on its way already is not stopped by that.
-    fn withdraw(&mut self, number: u64, gives_back: bool) {
-        let Some(asked) = self.asked.get_mut(&number) else { return };
-        let Asked { ticket, ask, is_withdrawn, .. } = asked;
-        *is_withdrawn = true;
-        if gives_back {
-            // Nobody waits for an answer there: it comes by the outbox.
-            let _ = ask.leave();
-        }
-        self.shared.withdraw(*ticket);
     }
 
     /// Puts answers into bytes, as many as are worth while.
@@ -442,6 +355,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             }
             put_parts(Kind::Answer, number, &self.scratch, self.pipe.out());
         }
+        // Less than before, so there is room.
+        self.share.hold(self.bytes + self.parts.bytes());
         if self.step == Step::Stopping && self.asked.is_empty() && self.posted.is_empty() {
             self.end(goodbye(Why::Closing, "the server is stopping; try again"));
         }

@@ -73,6 +73,12 @@ impl Disk for SimDisk {
         Ok(())
     }
 
+    fn free_bytes(&self, _dir: &Path) -> io::Result<u64> {
+        let mut world = self.world();
+        world.may()?;
+        Ok(world.capacity.map_or(u64::MAX, |bytes| bytes.saturating_sub(world.used())))
+    }
+
     fn lock(&self, path: &Path, holder: &str) -> Result<LockGuard, LockFault> {
         let mut world = self.world();
         world.may().map_err(LockFault::Io)?;
