@@ -1,7 +1,8 @@
-//! Processes that `local` starts, kills and measures.
+//! Processes that are started, killed and measured.
 
 use std::io::Write;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,13 @@ use crate::{local, machine};
 
 const FILLERS: u64 = 4;
 pub(crate) const FILL_BATCH: u64 = 500;
+
+/// This program once more, to do something else.
+pub(crate) fn this_program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(arguments);
+    command
+}
 
 /// What is measured.
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -31,13 +39,7 @@ impl std::fmt::Display for Engine {
 }
 
 /// Does so many cycles and ends.
-pub(crate) async fn count(
-    engine: Engine,
-    folder: &Path,
-    waiting: u64,
-    cycles: u64,
-    callers: u64,
-) {
+pub(crate) async fn count(engine: Engine, folder: &Path, waiting: u64, cycles: u64, callers: u64) {
     let each = cycles / callers;
     let mut tasks = Vec::new();
     match engine {

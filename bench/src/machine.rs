@@ -1,7 +1,11 @@
 //! What this machine is, and what a process uses of it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::report::Report;
 
@@ -49,4 +53,58 @@ pub(crate) fn folder_bytes(folder: &Path) -> u64 {
 pub(crate) fn drop_caches() -> bool {
     rustix::fs::sync();
     fs::write("/proc/sys/vm/drop_caches", "3").is_ok()
+}
+
+/// Lets this process open as many files as it may.
+pub(crate) fn raise_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, ..limit };
+    setrlimit(Resource::Nofile, raised).expect("up to the hard limit");
+}
+
+/// What the threads of a process do from some moment on.
+pub(crate) struct Work {
+    pid: u32,
+    /// By thread: nanoseconds on a core, and how often it was put on one.
+    seen: BTreeMap<String, (u64, u64)>,
+    done: (u64, u64),
+}
+
+impl Work {
+    pub(crate) fn of(pid: u32) -> Self {
+        Self { pid, seen: threads(pid), done: (0, 0) }
+    }
+
+    /// Counts what was done since the last look. What a thread did since then that has ended is lost.
+    pub(crate) fn look(&mut self) {
+        let now = threads(self.pid);
+        for (thread, (ns, turns)) in &now {
+            let before = self.seen.get(thread).copied().unwrap_or_default();
+            self.done.0 += ns - before.0;
+            self.done.1 += turns - before.1;
+        }
+        self.seen = now;
+    }
+
+    pub(crate) fn cpu(&self) -> Duration {
+        Duration::from_nanos(self.done.0)
+    }
+
+    /// How often a thread began to run.
+    pub(crate) fn wakes(&self) -> u64 {
+        self.done.1
+    }
+}
+
+/// Of each thread of a process, what the scheduler says of it.
+fn threads(pid: u32) -> BTreeMap<String, (u64, u64)> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("a process");
+    let of_thread = |task: fs::DirEntry| {
+        // One that has just ended has none.
+        let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
+        let mut numbers = text.split_whitespace().map_while(|word| word.parse::<u64>().ok());
+        let (on_core, _waiting, turns) = (numbers.next()?, numbers.next()?, numbers.next()?);
+        Some((task.file_name().into_string().ok()?, (on_core, turns)))
+    };
+    tasks.flatten().filter_map(of_thread).collect()
 }

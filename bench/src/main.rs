@@ -31,7 +31,7 @@ struct Arguments {
 enum Command {
     /// The embedded store: latency, throughput, depth, memory, start-up, disk.
     Local(local::Options),
-    /// The server over its wire: latency, throughput, idle connections; next to Redis.
+    /// The server: latency, throughput, next to Redis; HTTP; idle connections; rest; start; backup.
     Wire(wire::Options),
     /// A process that fills a store and works on it until it is killed (used by `local`).
     #[command(hide = true)]
@@ -39,6 +39,12 @@ enum Command {
     /// A process that opens a store and says how long that took (used by `local`).
     #[command(hide = true)]
     Open { folder: PathBuf },
+    /// A process that holds connections and does nothing (used by `wire`).
+    #[command(hide = true)]
+    Crowd { address: String, count: u64 },
+    /// A process that answers at once (used by `wire`).
+    #[command(hide = true)]
+    Echo,
     /// A process that does some cycles, to be counted (used by `local`).
     #[command(hide = true)]
     Count {
@@ -52,15 +58,15 @@ enum Command {
 }
 
 fn main() {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     match Arguments::parse().command {
         Command::Local(options) => runtime.block_on(local::run(options)),
         Command::Wire(options) => runtime.block_on(wire::run(options)),
         Command::Load { folder, waiting } => runtime.block_on(child::load(&folder, waiting)),
         Command::Open { folder } => runtime.block_on(child::open(&folder)),
+        Command::Crowd { address, count } => runtime.block_on(wire::crowd(&address, count)),
+        Command::Echo => runtime.block_on(wire::echo()),
         Command::Count { engine, folder, waiting, cycles, callers } => {
             runtime.block_on(child::count(engine, &folder, waiting, cycles, callers));
         }

@@ -101,6 +101,16 @@ pub(crate) fn percentile(values: &mut [Duration], part: f64) -> Duration {
     values[((values.len() - 1) as f64 * part) as usize]
 }
 
+/// The middle of some times, and where the last hundredth of them begins.
+pub(crate) fn spread(times: &mut [Duration]) -> String {
+    format!("p50 {:.1?}, p99 {:.1?}", percentile(times, 0.5), percentile(times, 0.99))
+}
+
+/// The middle of some times, in microseconds.
+pub(crate) fn p50_us(times: &mut [Duration]) -> u64 {
+    percentile(times, 0.5).as_micros() as u64
+}
+
 /// A rate with thousands apart.
 pub(crate) fn rate(per_second: f64) -> String {
     let digits = format!("{per_second:.0}");

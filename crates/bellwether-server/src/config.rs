@@ -106,8 +106,9 @@ settings! {
     http: SocketAddr = "127.0.0.1:7400";
     /// Host names, beside loopback's, under which HTTP may be asked for: those of a proxy in front.
     http_hosts: Hosts = "";
-    /// HTTP connections at a time; one more is answered 503 and closed. At most two fifths of the
-    /// files that the system lets this process open.
+    /// HTTP connections at a time; one more is answered 503 and closed. Together with those of the
+    /// wire at most four fifths of the files that the system lets this process open: half of them,
+    /// and what the other kind does not want.
     http_connections_max: Whole<1, 1_000_000> = "10000";
     /// An HTTP connection that is kept alive between two requests is closed after so long.
     http_idle_ms_max: Whole<100, 3_600_000> = "75000";
@@ -141,8 +142,8 @@ settings! {
     /// The Unix socket on which the native wire is listened for, too: `auto` is `bellwether.sock` in
     /// the folder of the store, and none with `memory`. Only this user may open it.
     unix_socket: Place = "auto";
-    /// Connections of the wire at a time, both kinds together; one more is told so and closed. At
-    /// most two fifths of the files that the system lets this process open.
+    /// Connections of the wire at a time, over TCP and the socket together; one more is told so and
+    /// closed. The system's limit is shared with HTTP, as `http_connections_max` says.
     wire_connections_max: Whole<1, 1_000_000> = "10000";
     /// Asks that one connection of the wire may have unanswered at a time.
     wire_asks_max: Whole<1, 1_048_576> = "16384";

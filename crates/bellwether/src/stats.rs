@@ -122,6 +122,13 @@ impl Bellwether {
         self.local()?.stats().ok_or(Error::Closed)
     }
 
+    /// Until something has changed in the store, or whether it works, since this said `seen`: a
+    /// number to ask with the next time; the first time zero. What is only looked at or renewed does
+    /// not change, so whoever keeps an eye on a store need not look at one that nobody uses.
+    pub async fn changed(&self, seen: u64) -> Result<u64, Error> {
+        self.local()?.changed(seen).await.ok_or(Error::Closed)
+    }
+
     /// Queues after `after` (zero for the first) in the order they were created, at most `max`.
     /// A thousand at a time keep the writer for about a tenth of a millisecond.
     pub fn queue_stats(&self, after: QueueId, max: usize) -> Result<Vec<QueueStats>, Error> {
@@ -154,7 +161,31 @@ impl Bellwether {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use bellwether_core::settings::QueueSettings;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_store_that_is_only_looked_at_does_not_change() {
+        let bw = Bellwether::open("memory:").await.unwrap();
+        let queue = bw.create_queue("orders", QueueSettings::default()).await.unwrap();
+        let seen = bw.changed(0).await.unwrap();
+        let (watched, mut cx) = (bw.clone(), Context::from_waker(Waker::noop()));
+        let mut changed = pin!(watched.changed(seen));
+        for _ in 0..10 {
+            queue.info().await.unwrap();
+            bw.stats().unwrap();
+            assert!(changed.as_mut().poll(&mut cx).is_pending(), "nothing has changed");
+        }
+        queue.send("a coffee").await.unwrap();
+        let seen = changed.await.unwrap();
+        let closing = bw.clone();
+        let (changed, ()) = tokio::join!(bw.changed(seen), closing.close());
+        assert!(matches!(changed, Err(Error::Closed)));
+    }
 
     #[test]
     fn a_value_is_counted_where_it_belongs() {

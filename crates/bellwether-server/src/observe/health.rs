@@ -18,8 +18,10 @@ use bellwether::{Bellwether, Health};
 use crate::http::problem::{Kind, Problem};
 use crate::serve::{Site, disk};
 
-/// How often the store is looked at when nobody asks.
+/// How often a store at work is looked at when nobody asks.
 const WATCH_EVERY: Duration = Duration::from_secs(5);
+/// How often one that nobody uses: only a writer that hangs is found by this.
+const WATCH_IDLY_EVERY: Duration = Duration::from_secs(60);
 
 pub(super) async fn live() -> &'static str {
     "alive\n"
@@ -53,10 +55,16 @@ async fn why_not_ready(site: &Site) -> Option<String> {
 /// Watches over the store, logs what somebody must do something about, and returns the fault that
 /// ends it.
 pub(crate) async fn watch(site: &Arc<Site>) -> JournalFault {
-    let mut was_short = false;
+    let (mut was_short, mut seen) = (false, 0);
     loop {
         tokio::time::sleep(WATCH_EVERY).await;
         let Some(store) = site.store() else { continue };
+        match tokio::time::timeout(WATCH_IDLY_EVERY, store.changed(seen)).await {
+            Ok(Ok(now)) => seen = now,
+            // Another store is shown by now.
+            Ok(Err(_)) => continue,
+            Err(_) => {}
+        }
         let health = |store: Bellwether| move || store.stats().map(|stats| stats.health);
         let is_short = match site.health.at(health(store)).await {
             Ok(Health::Broken(fault)) => return fault,

@@ -116,12 +116,14 @@ impl Refusals {
 impl Connections {
     /// Places for those who come in at these addresses.
     pub(super) fn new(config: &Config, http: SocketAddr, wire: SocketAddr) -> Arc<Self> {
-        // Both kinds may be there in full.
-        let of_system = (connections_of_system() / 2).max(1);
+        let of_system = connections_of_system();
         let max = config.connections_per_address_max.get();
         let addresses = Arc::new(Addresses { max, open: Mutex::default() });
-        let places = |setting: &str, wanted, address| {
-            let places = Places::new(wanted, of_system, address, Arc::clone(&addresses));
+        let (of_http, of_wire) =
+            (config.http_connections_max.get(), config.wire_connections_max.get());
+        let places = |setting: &str, (wanted, others), address| {
+            let max = share(of_system, wanted, others);
+            let places = Places::new(max, address, Arc::clone(&addresses));
             // What nobody asked for is not missed; the metrics show what there is.
             if places.max() < wanted && *config.source(setting) != Source::Default {
                 tracing::warn!(
@@ -135,8 +137,8 @@ impl Connections {
             places
         };
         Arc::new(Self {
-            http: places("http_connections_max", config.http_connections_max.get(), http),
-            wire: places("wire_connections_max", config.wire_connections_max.get(), wire),
+            http: places("http_connections_max", (of_http, of_wire), http),
+            wire: places("wire_connections_max", (of_wire, of_http), wire),
             refusals: Arc::default(),
             http_dropped: Tally::new(["head", "idle", "reader"]),
             wire_dropped: Tally::new(["hello", "frame", "reader", "silence", "limit", "protocol"]),
@@ -164,8 +166,7 @@ impl Connections {
 }
 
 impl Places {
-    fn new(wanted: u64, of_system: u32, address: SocketAddr, addresses: Arc<Addresses>) -> Self {
-        let max = u32::try_from(wanted).unwrap_or(u32::MAX).min(of_system);
+    fn new(max: u32, address: SocketAddr, addresses: Arc<Addresses>) -> Self {
         let free = Arc::new(Semaphore::new(max as usize));
         Self { address, max, free, refused: AtomicU64::new(0), addresses }
     }
@@ -225,14 +226,31 @@ fn connections_of_system() -> u32 {
     u32::try_from(files / 5 * 4).unwrap_or(u32::MAX).max(1)
 }
 
+/// How many of one kind there may be, so that both kinds may be there in full: half of what the
+/// system allows, and what the other kind leaves of its half.
+fn share(of_system: u32, wanted: u64, others: u64) -> u32 {
+    let half = (of_system / 2).max(1);
+    let left = u64::from(of_system).saturating_sub(others);
+    let max = left.max(half.into()).min(wanted);
+    u32::try_from(max).unwrap_or(of_system)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn what_one_kind_does_not_want_is_the_others() {
+        assert_eq!((share(16_000, 100, 10_100), share(16_000, 10_100, 100)), (100, 10_100));
+        assert_eq!((share(16_000, 10_000, 10_000), share(800, 10_000, 10_000)), (8_000, 400));
+        assert_eq!((share(800, 10_000, 100), share(800, 100, 10_000)), (700, 100));
+        assert_eq!((share(1, 10, 10), share(u32::MAX, 10_000, 10_000)), (1, 10_000));
+    }
+
+    #[test]
     fn one_address_does_not_take_all_places() {
         let addresses = Arc::new(Addresses { max: 2, open: Mutex::default() });
-        let places = Places::new(9, 9, "127.0.0.1:0".parse().unwrap(), addresses);
+        let places = Places::new(9, "127.0.0.1:0".parse().unwrap(), addresses);
         let from = |address: &str| places.enter(&Origin::at(address.parse().unwrap()));
         let first = from("192.0.2.1");
         let _second = from("192.0.2.1").unwrap();

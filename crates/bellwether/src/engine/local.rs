@@ -15,6 +15,7 @@ mod flusher;
 mod jobs;
 mod keeper;
 pub(crate) mod shared;
+mod stir;
 #[cfg(all(test, feature = "testing"))]
 mod tests;
 
@@ -107,6 +108,11 @@ impl Local {
         // Whoever found the writer taken has left its call to us.
         self.shared.work();
         seen
+    }
+
+    /// Until something has changed since this said `seen`; `None` if it was closed.
+    pub(crate) async fn changed(&self, seen: u64) -> Option<u64> {
+        self.shared.stir.after(seen).await
     }
 
     /// How the store is; `None` if it was closed.

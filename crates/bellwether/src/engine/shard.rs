@@ -92,6 +92,8 @@ pub struct Shard<R> {
     broken: Option<JournalFault>,
     /// The disk and the reserve are full: the sealed frame waits for room.
     stalled: bool,
+    /// Changes that were made in this life.
+    changes: u64,
     /// How many answers waited for the same flush.
     batch: Tally,
     refused: Refused,
@@ -155,6 +157,7 @@ impl<R> Shard<R> {
             frame_bytes_max,
             broken: None,
             stalled: false,
+            changes: 0,
             batch: Tally::default(),
             refused: Refused::default(),
         };
@@ -286,6 +289,7 @@ impl<R> Shard<R> {
     /// Puts changes into the frame.
     fn write_changes(&mut self, now: Now, contents: &[Bytes]) {
         let mut changes = std::mem::take(&mut self.fx.changes);
+        self.changes += changes.len() as u64;
         for change in &changes {
             self.history.note(change, &self.ledger);
             if let Change::Content { id, index, .. } = *change {
@@ -517,6 +521,11 @@ impl<R> Shard<R> {
     /// Whether there is something to seal.
     pub fn needs_seal(&self) -> bool {
         self.journal.is_some() && !self.payload.is_empty() && !self.stalled && self.broken.is_none()
+    }
+
+    /// How many changes were made in this life.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// The fault that ended this life, if one did.

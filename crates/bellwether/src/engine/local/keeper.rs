@@ -257,6 +257,7 @@ impl Keeper {
         let shard = writer.take();
         drop(writer);
         shared.deliver(answers.unwrap_or_default());
+        shared.stir.close();
         // Those who still wait hear of it now.
         drop(shard);
     }

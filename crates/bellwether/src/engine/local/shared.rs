@@ -27,6 +27,7 @@ use bellwether_core::time::Now;
 
 use super::flusher::{Backlog, FlusherBell};
 use super::keeper::KeeperBell;
+use super::stir::{Condition, Stir};
 use crate::clock::Clock;
 use crate::engine::Call;
 use crate::engine::ask::{Ask, Asker};
@@ -47,6 +48,7 @@ pub(crate) struct Shared {
     pub(super) clock: Clock,
     pub(super) keeper: KeeperBell,
     pub(super) flusher: FlusherBell,
+    pub(super) stir: Stir,
     has_flusher: bool,
     writer: Mutex<Writer>,
     /// How many wait for the writer with the right of way.
@@ -78,6 +80,8 @@ pub(super) struct Writer {
     shard: Option<Shard<Asker>>,
     flush: Option<Arc<dyn Flush>>,
     items: VecDeque<Item>,
+    /// How the store was after the last turn.
+    condition: Condition,
 }
 
 impl std::fmt::Debug for Writer {
@@ -90,12 +94,14 @@ impl Shared {
     pub(super) fn new(shard: Shard<Asker>, clock: Clock) -> Self {
         let flush = shard.flusher();
         let has_flusher = flush.is_some();
-        let writer = Writer { shard: Some(shard), flush, items: VecDeque::new() };
+        let (items, condition) = <_>::default();
+        let writer = Writer { shard: Some(shard), flush, items, condition };
         Self {
             inbox: Inbox::default(),
             clock,
             keeper: KeeperBell::default(),
             flusher: FlusherBell::default(),
+            stir: Stir::default(),
             has_flusher,
             writer: Mutex::new(writer),
             claims: AtomicUsize::new(0),
@@ -201,7 +207,9 @@ impl Shared {
         // Taken, not stored: then what the flusher did before it said so is seen.
         self.is_more_durable.swap(false, Ordering::SeqCst);
         writer.turn(now, &self.inbox);
-        let Some(shard) = writer.shard.as_mut() else { return };
+        let Writer { shard: Some(shard), condition, .. } = &mut *writer else { return };
+        let now_is = Condition::of(shard);
+        let is_stirred = std::mem::replace(condition, now_is) != now_is;
         let answers = shard.take_free();
         // The more wait for a flush, the less a turn brings that comes before it is done.
         self.company.store((4 * shard.waiting()).max(COMPANY_MIN), Ordering::Relaxed);
@@ -211,6 +219,9 @@ impl Shared {
         let is_keeper_wanted = self.keeper.is_wanted(shard, &self.clock, now);
         drop(writer);
         self.deliver(answers);
+        if is_stirred {
+            self.stir.ring();
+        }
         if is_keeper_wanted {
             self.keeper.ring();
         }
