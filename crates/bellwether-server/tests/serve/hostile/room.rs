@@ -8,7 +8,7 @@ use bellwether::wire::{Frame, Kind};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
 use super::wire::{connect, greeted, heard_next, hello};
-use super::{counted, make_queue};
+use super::counted;
 use crate::server::{Server, assert_says, rest, status};
 
 const MIB: usize = 1 << 20;
@@ -35,7 +35,7 @@ fn unfinished(server: &Server, length: &str, sent: &[u8]) -> TcpStream {
 #[test]
 fn bodies_that_do_not_end_do_not_fill_the_memory() {
     let server = Server::start(&BUDGET);
-    make_queue(&server);
+    server.make_queue();
     // Whoever only says that it will send takes no room from others.
     let _says = unfinished(&server, &format!("content-length: {}", 15 * MIB), b"x");
     let sent = "x".repeat(12 * MIB);
@@ -75,7 +75,7 @@ fn part(number: u64, bytes: usize) -> Vec<u8> {
 #[test]
 fn asks_that_do_not_end_are_refused_and_the_rest_of_them_is_thrown_away() {
     let server = Server::start(&BUDGET);
-    make_queue(&server);
+    server.make_queue();
     let mut first = connect(&server);
     first.write_all(&hello(10)).unwrap();
     first.write_all(&part(1, 12 * MIB)).unwrap();
