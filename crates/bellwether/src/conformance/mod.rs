@@ -3,7 +3,7 @@
 //! An engine says how its store is opened ([`Store`]) and asks for the tests; each case becomes a
 //! test of its own, named `group::case`:
 //!
-//! ```ignore
+//! ```text
 //! async fn fixture() -> Fixture {
 //!     Fixture::open(MyStore::new()).await
 //! }
