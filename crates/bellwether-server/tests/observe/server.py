@@ -10,13 +10,17 @@ import urllib.request
 
 
 class Server:
-    """A server in memory, on free ports; stopped, cleanly, at the end of a `with`."""
+    """A server, on free ports; stopped, cleanly, at the end of a `with`.
 
-    def __init__(self, program, **variables):
+    It keeps everything in `folder`, or nothing without one.
+    """
+
+    def __init__(self, program, folder=None, **variables):
         ours = ("BELLWETHER_", "OTEL_", "RUST_LOG", "NOTIFY_SOCKET")
         environment = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
         self.child = subprocess.Popen(
-            [program, "serve", "--memory", "--http", "127.0.0.1:0", "--wire", "127.0.0.1:0"],
+            [program, "serve", "--http", "127.0.0.1:0", "--wire", "127.0.0.1:0"]
+            + (["--data", folder] if folder else ["--memory"]),
             env=environment | variables,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

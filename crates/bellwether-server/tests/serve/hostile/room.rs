@@ -7,8 +7,8 @@ use bellwether::wire::parts::put_parts;
 use bellwether::wire::{Frame, Kind};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
-use super::wire::{connect, greeted, heard_next, hello};
 use super::counted;
+use super::wire::{connect, greeted, heard_next, hello};
 use crate::server::{Server, assert_says, rest, status};
 
 const MIB: usize = 1 << 20;
