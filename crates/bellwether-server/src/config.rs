@@ -171,7 +171,7 @@ settings! {
     pace_bytes_per_s_min: Whole<0, 1_048_576> = "1024";
     /// The pace is an average over so long.
     pace_over_ms: Whole<100, 3_600_000> = "10000";
-    /// Memory for messages, ids and sessions, about 160 bytes a waiting message; senders are
+    /// Memory for messages and remembered ids, about 160 bytes a waiting message; senders are
     /// refused beyond. 0 is six tenths of what the control group, or else the machine, lets this
     /// process have.
     memory_bytes_max: Whole<0, 1_099_511_627_776> = "0";

@@ -204,7 +204,7 @@ impl Snapshot {
         let config = &self.site.config;
         let help = "Memory that messages and ids take";
         out.gauge(("memory_bytes", help), self.stats.memory_bytes)?;
-        let help = "Memory that messages, ids and sessions may take";
+        let help = "Memory that messages and remembered ids may take";
         out.gauge(("memory_bytes_max", help), memory::of_store(config))?;
         let budget = &self.site.budget;
         let help = "Bytes of requests that are not answered yet";

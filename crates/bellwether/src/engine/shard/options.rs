@@ -6,7 +6,7 @@ use bellwether_core::limits;
 /// What a shard is opened with.
 #[derive(Clone, Debug)]
 pub struct ShardOptions {
-    /// Memory for messages, ids and sessions; senders are refused beyond.
+    /// Memory for messages and remembered ids; senders are refused beyond.
     pub memory_bytes_max: u64,
     /// Memory for contents, beside the journal.
     pub body_cache_bytes_max: usize,
