@@ -2,10 +2,11 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use super::{Options, fresh};
+use crate::child::this_program;
 use crate::machine::{drop_caches, folder_bytes};
 use crate::report::Report;
 
@@ -48,10 +49,4 @@ fn open(report: &mut Report, folder: &Path, waiting: u64, limit: f64, cache: &st
     let each = memory as f64 / found as f64;
     let what = format!("resident memory per waiting message after start-up, {waiting}");
     report.figure(&what, format!("{each:.0} B"), each);
-}
-
-fn this_program(arguments: &[&str]) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.args(arguments);
-    command
 }
