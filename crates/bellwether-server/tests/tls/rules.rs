@@ -40,14 +40,7 @@ fn a_name_in_a_certificate_is_a_credential() {
     make(&world, "operator", "Operator.example.org", "manage=*");
     make(&world, "worker", "spiffe://example.org/worker", "send,listen=own");
     world.put_identity("stranger-", &world.authority.issue(&["spiffe://example.org/stranger"]));
-    let server = world.serve(&[
-        "--credentials",
-        "required",
-        "--keys",
-        &world.text("keys.json"),
-        "--tls-client-ca",
-        &world.text("ca.pem"),
-    ]);
+    let server = world.serve_the_known();
     for queue in ["own", "other"] {
         let made = run(&world, &server, "operator", &["queue", "create", queue]);
         assert!(made.status.success(), "{}", said(&made.stderr));

@@ -56,6 +56,12 @@ impl World {
         Server::start_as(&mut self.command(more))
     }
 
+    /// One that asks for credentials, and knows clients by the certificates of its authority.
+    pub(crate) fn serve_the_known(&self) -> Server {
+        let (keys, ca) = (self.text("keys.json"), self.text("ca.pem"));
+        self.serve(&["--credentials", "required", "--keys", &keys, "--tls-client-ca", &ca])
+    }
+
     /// Runs a command that trusts the authority, on a server.
     pub(crate) fn run(&self, server: &str, args: &[&str]) -> Output {
         let ca = self.text("ca.pem");
