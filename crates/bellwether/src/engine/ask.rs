@@ -126,6 +126,11 @@ impl Ask {
         }
     }
 
+    /// Whether the answer goes to an outbox, and from there to somebody else.
+    pub(crate) fn is_posted(&self) -> bool {
+        self.post.is_some()
+    }
+
     /// What the reader of its outbox calls it.
     #[cfg(feature = "listen")]
     pub(crate) fn number(&self) -> u64 {
@@ -220,7 +225,16 @@ impl Asker {
     }
 
     /// Hands over the answer. Gives back the call that undoes it if nobody is there to take it.
-    pub(crate) fn answer(mut self, answer: Answer) -> Option<Call> {
+    pub(crate) fn answer(self, answer: Answer) -> Option<Call> {
+        self.answer_by(wake, answer)
+    }
+
+    /// The same for one of many who are answered in a row by a task that then falls asleep.
+    pub(crate) fn answer_one_of_many(self, answer: Answer) -> Option<Call> {
+        self.answer_by(wake_soon, answer)
+    }
+
+    fn answer_by(mut self, wake: fn(Option<Waker>), answer: Answer) -> Option<Call> {
         let ask = self.0.take()?;
         if let Some(post) = &ask.post {
             let outbox = Arc::clone(&post.outbox);
@@ -256,6 +270,17 @@ impl Drop for Asker {
             drop(progress);
             wake(waker);
         }
+    }
+}
+
+/// Wakes when this thread of a runtime has nothing else to do; at once outside of one. Whoever wakes
+/// many tasks of a runtime with several workers calls another worker for nearly each of them, which
+/// on a busy machine pushes the first one aside: this way it is called once.
+pub(crate) fn wake_soon(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        let yielded = std::pin::pin!(tokio::task::yield_now());
+        let poll = || yielded.poll(&mut Context::from_waker(&waker));
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(poll));
     }
 }
 

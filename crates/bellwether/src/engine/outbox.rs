@@ -47,7 +47,12 @@ impl Outbox {
     #[cfg(feature = "listen")]
     pub(crate) fn take(&self, posted: &mut VecDeque<Posted>, waker: &Waker) {
         let mut state = self.lock();
-        posted.append(&mut state.posted);
+        if posted.is_empty() {
+            // Nothing is moved, and the room that was there is used again.
+            std::mem::swap(posted, &mut state.posted);
+        } else {
+            posted.append(&mut state.posted);
+        }
         state.waker.get_or_insert_with(|| waker.clone()).clone_from(waker);
     }
 

@@ -6,8 +6,9 @@
 //!      └── answers ────────┘
 //! ```
 //!
-//! Callers who ask at the same time travel in the same packet. `desk` keeps what is not answered,
-//! `link` does the I/O.
+//! Callers who ask at the same time travel in the same packet: whoever asks first wakes the link, but
+//! behind all others that are ready, who are often those just answered. `desk` keeps what is not
+//! answered, `link` does the I/O.
 
 pub(super) mod address;
 mod desk;
@@ -23,11 +24,12 @@ use std::time::Duration;
 
 use bellwether_core::command::Command;
 use bellwether_core::name::{MemberId, MemberSlot, Ticket};
+use bellwether_core::time::BootTime;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::Call;
-use super::ask::{Ask, Asker, wake};
+use super::ask::{Ask, Asker, wake_soon};
 use super::local::shared::Entered;
 use super::pending::Pending;
 use crate::clock::Clock;
@@ -100,16 +102,22 @@ impl Core {
     /// Tells those who wait what became of what they asked.
     fn tell(&self, told: Told) {
         for (asker, answer) in told {
-            if let Some(call) = asker.answer(answer) {
+            if let Some(call) = asker.answer_one_of_many(answer) {
                 self.hand_in(&Ask::told(call));
             }
         }
     }
 
+    fn enter(&self, ask: &Arc<Ask>) -> Result<(u64, Option<Waker>), Error> {
+        // Only of a wait it matters when it began.
+        let is_wait = ask.call().request.command.wait_ms() > 0;
+        let now = if is_wait { self.options.clock.boot() } else { BootTime(0) };
+        self.desk().enter(now, ask)
+    }
+
     /// Hands in what nobody waits for, as far as that is still possible.
     fn hand_in(&self, ask: &Arc<Ask>) {
-        let entered = self.desk().enter(self.options.clock.boot(), ask);
-        wake(entered.ok().and_then(|(_, waker)| waker));
+        wake_soon(self.enter(ask).ok().and_then(|(_, waker)| waker));
     }
 
     fn denied(&self, why: String) -> Error {
@@ -167,11 +175,10 @@ impl Remote {
 
     /// Leaves an ask at the desk.
     pub(crate) fn enter(&self, ask: Arc<Ask>) -> Entered {
-        let now = self.core.options.clock.boot();
-        let entered = self.core.desk().enter(now, &ask);
+        let entered = self.core.enter(&ask);
         match entered {
             Ok((number, waker)) => {
-                wake(waker);
+                wake_soon(waker);
                 Entered::Wait(Ticket(number))
             }
             Err(error) => {
@@ -185,7 +192,7 @@ impl Remote {
     /// Nobody waits for this answer any more.
     pub(crate) fn withdraw(&self, ticket: Ticket, gives_back: bool) {
         let waker: Option<Waker> = self.core.desk().withdraw(ticket.0, gives_back);
-        wake(waker);
+        wake_soon(waker);
     }
 
     /// Says goodbye: the member's leases are free at once, and its waits are over.

@@ -57,7 +57,7 @@ pub fn get_call(whole: &[u8]) -> Result<Call, WireError> {
     let read = || {
         let mut r = Reader::new(whole);
         let request = codec::decode_request(&mut r)?;
-        let lens = (0..r.len_of_next()?).map(|_| len(&mut r)).collect::<Result<Vec<_>, _>>()?;
+        let lens = (0..r.len_of_next()?).map(|_| len(&mut r)).collect::<Result<Few<_>, _>>()?;
         let contents = lens
             .into_iter()
             .map(|len| r.take(len).map(Bytes::copy_from_slice))
@@ -127,15 +127,15 @@ pub fn get_answer(whole: &Bytes, now: BootTime) -> Result<Answer, WireError> {
             DONE => {
                 let outcome = codec::decode_outcome(&mut r, now)?;
                 let count = r.len_of_next()?;
-                let lens = (0..count).map(|_| reading(&mut r)).collect::<Result<Vec<_>, _>>()?;
-                let mut contents = Vec::with_capacity(count);
-                for reading in lens {
-                    contents.push(match reading {
-                        Ok(len) => Ok(whole.slice_ref(r.take(len)?)),
-                        Err(why) => Err(why),
-                    });
-                }
-                Some(Ok(Reply { outcome, contents: contents.into() }))
+                let lens = (0..count).map(|_| reading(&mut r)).collect::<Result<Few<_>, _>>()?;
+                let contents = lens
+                    .into_iter()
+                    .map(|reading| match reading {
+                        Ok(len) => r.take(len).map(|content| Ok(whole.slice_ref(content))),
+                        Err(why) => Ok(Err(why)),
+                    })
+                    .collect::<Result<Few<_>, _>>()?;
+                Some(Ok(Reply { outcome, contents }))
             }
             REFUSED => Some(Err(Error::Refused(codec::decode_refusal(&mut r)?))),
             UNKNOWN => Some(Err(Error::Unknown(r.text()?.to_owned()))),

@@ -107,9 +107,18 @@ pub fn take_frame_within(read: &mut BytesMut, max: u32) -> Result<Option<Frame>,
 /// Appends a frame whose body `put` appends. The body must be short enough for one frame.
 pub fn put_frame(kind: Kind, out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
-    out.extend_from_slice(&[0; LENGTH_BYTES]);
-    out.push(kind as u8);
+    begin_frame(kind, out);
     put(out);
+    end_frame(start, out);
+}
+
+/// Appends the front of a frame whose length is not known yet.
+pub(super) fn begin_frame(kind: Kind, out: &mut Vec<u8>) {
+    out.extend_from_slice(&[0, 0, 0, 0, kind as u8]);
+}
+
+/// The frame that begins at `start` is whole. Its body must be short enough for one frame.
+pub(super) fn end_frame(start: usize, out: &mut [u8]) {
     let len = (out.len() - start - LENGTH_BYTES) as u32;
     assert!(len <= FRAME_BYTES_MAX, "what does not fit into one frame travels in parts");
     out[start..start + LENGTH_BYTES].copy_from_slice(&len.to_le_bytes());

@@ -29,6 +29,7 @@ pub mod accept;
 pub mod call;
 pub mod frame;
 pub mod hello;
+mod numbered;
 pub mod parts;
 pub(crate) mod pipe;
 #[cfg(test)]

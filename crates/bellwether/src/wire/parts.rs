@@ -7,12 +7,11 @@
 //! Pieces of one ask come in order; frames of others may stand between them. The last piece is in
 //! a frame of the kind without `Part`.
 
-use std::collections::HashMap;
-
 use bellwether_core::codec::{Reader, put_number};
 use bytes::{Buf as _, Bytes, BytesMut};
 
-use super::frame::put_frame;
+use super::frame::{begin_frame, end_frame, put_frame};
+use super::numbered::Numbered;
 use super::{FRAME_BYTES_MAX, Frame, Kind, WireError};
 
 /// A number takes at most ten bytes, a kind one.
@@ -20,6 +19,24 @@ const PIECE_BYTES_MAX: usize = FRAME_BYTES_MAX as usize - 11;
 
 /// What one that is not whole yet takes beside its bytes.
 const UNFINISHED_BYTES: usize = 64;
+
+/// Appends an ask or answer that `put` appends, in as many frames as it takes; how long it is.
+pub fn put_whole(kind: Kind, ask: u64, out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) -> usize {
+    let start = out.len();
+    begin_frame(kind, out);
+    put_number(ask, out);
+    let whole_at = out.len();
+    put(out);
+    let len = out.len() - whole_at;
+    if len <= PIECE_BYTES_MAX {
+        end_frame(start, out);
+    } else {
+        let whole = out.split_off(whole_at);
+        out.truncate(start);
+        put_parts(kind, ask, &whole, out);
+    }
+    len
+}
 
 /// Appends a whole ask or answer, in as many frames as it takes.
 pub fn put_parts(kind: Kind, ask: u64, whole: &[u8], out: &mut Vec<u8>) {
@@ -43,7 +60,7 @@ fn put_piece(kind: Kind, ask: u64, piece: &[u8], out: &mut Vec<u8>) {
 /// Puts asks or answers together again.
 #[derive(Debug)]
 pub struct Parts {
-    unfinished: HashMap<u64, BytesMut>,
+    unfinished: Numbered<BytesMut>,
     bytes: usize,
     bytes_max: usize,
 }
@@ -51,7 +68,7 @@ pub struct Parts {
 impl Parts {
     /// Holds at most so many bytes of what is not whole yet.
     pub fn new(bytes_max: usize) -> Self {
-        Self { unfinished: HashMap::new(), bytes: 0, bytes_max }
+        Self { unfinished: Numbered::default(), bytes: 0, bytes_max }
     }
 
     /// Takes a frame of an ask or answer; its number and the whole of it, once it is whole.

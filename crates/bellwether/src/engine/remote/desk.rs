@@ -16,7 +16,7 @@
 //! 5. What was never sent was not done, nor what a server had not answered when it said that it
 //!    stops. What else was sent and can never be answered is unknown.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -25,13 +25,14 @@ use bellwether_core::codec::put_number;
 use bellwether_core::command::{Command, ReceiveMode, Request};
 use bellwether_core::error::Refusal;
 use bellwether_core::name::{MemberSlot, RequestNumber};
+use bellwether_core::table::Table;
 use bellwether_core::time::BootTime;
 
 use crate::engine::ask::{Answer, Ask, Asker};
 use crate::error::Error;
 use crate::wire::call::put_call_as;
 use crate::wire::frame::put_frame;
-use crate::wire::parts::put_parts;
+use crate::wire::parts::put_whole;
 use crate::wire::{Kind, Welcome};
 
 /// Requests of members that somebody else joined are numbered from here on: their own numbers are
@@ -41,10 +42,10 @@ const OTHERS_FROM: u64 = 1 << 40;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Desk {
-    asks: BTreeMap<u64, Entry>,
+    asks: Table<Entry>,
     last: u64,
     /// To be sent on this connection, in order.
-    unsent: BTreeSet<u64>,
+    unsent: VecDeque<u64>,
     /// To be withdrawn on this connection.
     to_withdraw: Vec<u64>,
     /// Sent on this connection and not answered.
@@ -56,7 +57,6 @@ pub(super) struct Desk {
     closed: Option<Error>,
     /// Whoever has the connection.
     waker: Option<Waker>,
-    scratch: Vec<u8>,
 }
 
 /// What the server allows.
@@ -88,9 +88,9 @@ pub(super) type Told = Vec<(Asker, Answer)>;
 impl Desk {
     pub(super) fn new() -> Self {
         Self {
-            asks: BTreeMap::new(),
+            asks: Table::default(),
             last: 0,
-            unsent: BTreeSet::new(),
+            unsent: VecDeque::new(),
             to_withdraw: Vec::new(),
             sent: 0,
             sent_bytes: 0,
@@ -98,7 +98,6 @@ impl Desk {
             member: MemberSlot(0),
             closed: None,
             waker: None,
-            scratch: Vec::new(),
         }
     }
 
@@ -133,16 +132,15 @@ impl Desk {
             entered_at: now,
         };
         self.asks.insert(self.last, entry);
-        self.unsent.insert(self.last);
+        self.unsent.push_back(self.last);
         Ok((self.last, self.waker.take()))
     }
 
     /// Nobody waits for this answer any more. Whoever is to be woken.
     pub(super) fn withdraw(&mut self, number: u64, gives_back: bool) -> Option<Waker> {
-        let entry = self.asks.get_mut(&number)?;
+        let entry = self.asks.get_mut(number)?;
         if !entry.may_be_done() {
-            self.asks.remove(&number);
-            self.unsent.remove(&number);
+            self.remove(number);
             return None;
         }
         entry.withdrawn = Some(gives_back);
@@ -161,13 +159,10 @@ impl Desk {
         if !is_another {
             return Told::new();
         }
-        let lost: Vec<u64> = self
-            .asks
-            .iter()
-            .filter(|(_, entry)| entry.is_own && entry.was_sent)
-            .filter(|(_, entry)| !entry.ask.call().request.command.writes_nothing())
-            .map(|(number, _)| *number)
-            .collect();
+        let lost = self.numbers(|entry| {
+            let writes = !entry.ask.call().request.command.writes_nothing();
+            entry.is_own && entry.was_sent && writes
+        });
         let why = "the server does not know this process any more, which was out of touch for too \
                    long, or its store is another one by now";
         lost.into_iter()
@@ -181,30 +176,32 @@ impl Desk {
         self.limits = None;
         (self.sent, self.sent_bytes) = (0, 0);
         self.to_withdraw.clear();
-        for (number, entry) in &mut self.asks {
-            entry.was_sent |= entry.sent.take().is_some() && !has_stopped;
-            self.unsent.insert(*number);
+        self.unsent = self.numbers(|_| true).into();
+        for number in &self.unsent {
+            if let Some(entry) = self.asks.get_mut(*number) {
+                entry.was_sent |= entry.sent.take().is_some() && !has_stopped;
+            }
         }
-        let once = self.asks.iter().filter(|(_, entry)| entry.was_sent && entry.is_only_once());
-        let once: Vec<u64> = once.map(|(number, _)| *number).collect();
+        let once = self.numbers(|entry| entry.was_sent && entry.is_only_once());
         let why = Error::Unknown("the connection broke before the answer came".into());
         once.into_iter().filter_map(|number| self.fail(number, &why)).collect()
     }
 
     /// So much time has passed without a connection: those who waited too long are told.
     pub(super) fn waited(&mut self, time: Duration, patience: Duration, why: &Error) -> Told {
-        for entry in self.asks.values_mut() {
-            entry.waited += time;
+        for number in self.numbers(|_| true) {
+            if let Some(entry) = self.asks.get_mut(number) {
+                entry.waited += time;
+            }
         }
-        let late = self.asks.iter().filter(|(_, entry)| entry.waited >= patience);
-        let late: Vec<u64> = late.map(|(number, _)| *number).collect();
+        let late = self.numbers(|entry| entry.waited >= patience);
         late.into_iter().filter_map(|number| self.fail(number, why)).collect()
     }
 
     /// Takes nothing any more; everybody is told.
     pub(super) fn close(&mut self, why: &Error) -> Told {
         self.closed.get_or_insert_with(|| why.clone());
-        let all: Vec<u64> = self.asks.keys().copied().collect();
+        let all = self.numbers(|_| true);
         all.into_iter().filter_map(|number| self.fail(number, why)).collect()
     }
 
@@ -213,10 +210,24 @@ impl Desk {
         self.closed.get_or_insert(why);
     }
 
+    fn numbers(&self, are_meant: impl Fn(&Entry) -> bool) -> Vec<u64> {
+        let meant = self.asks.range(0).filter(|(_, entry)| are_meant(entry));
+        meant.map(|(number, _)| number).collect()
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Entry> {
+        let entry = self.asks.remove(number)?;
+        if let Some(bytes) = entry.sent {
+            (self.sent, self.sent_bytes) = (self.sent - 1, self.sent_bytes - bytes);
+        } else if let Ok(index) = self.unsent.binary_search(&number) {
+            self.unsent.remove(index);
+        }
+        Some(entry)
+    }
+
     /// Gives up on an ask. If it was sent nobody knows what became of it.
     fn fail(&mut self, number: u64, why: &Error) -> Option<(Asker, Answer)> {
-        self.unsent.remove(&number);
-        let entry = self.asks.remove(&number)?;
+        let entry = self.remove(number)?;
         let writes = !entry.ask.call().request.command.writes_nothing();
         let answer = match why {
             Error::Closed | Error::Unknown(_) => why.clone(),
@@ -224,10 +235,6 @@ impl Desk {
             _ => why.clone(),
         };
         entry.withdrawn.is_none().then(|| (Asker::new(entry.ask), Err(answer)))
-    }
-
-    pub(super) fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
     }
 
     /// Puts what is to be sent into frames, while there is room; `waker` is woken when there is
@@ -242,26 +249,27 @@ impl Desk {
         self.waker.get_or_insert_with(|| waker.clone()).clone_from(waker);
         let Some(limits) = self.limits else { return };
         for number in self.to_withdraw.drain(..) {
-            let entry = self.asks.get(&number);
+            let entry = self.asks.get(number);
             put_withdraw(number, entry.and_then(|entry| entry.withdrawn), out);
         }
         // Withdrawn or not, what stands before is older.
-        let answered_below = self.asks.first_key_value().map_or(0, |(first, _)| *first);
+        let answered_below = self.asks.range(0).next().map_or(0, |(first, _)| first);
         while out.len() < bytes_max
             && self.sent < limits.asks_max
-            && let Some(number) = self.unsent.first().copied()
-            && let Some(entry) = self.asks.get_mut(&number)
+            && let Some(number) = self.unsent.front().copied()
+            && let Some(entry) = self.asks.get_mut(number)
         {
-            self.scratch.clear();
-            entry.put(now, number, self.member, answered_below, &mut self.scratch);
-            let bytes = self.scratch.len();
+            let start = out.len();
+            let bytes = put_whole(Kind::Ask, number, out, |out| {
+                entry.put(now, number, self.member, answered_below, out);
+            });
             // One ask alone is sent however long it is: the server says what it thinks of it.
             if self.sent > 0 && self.sent_bytes + bytes > limits.bytes_max {
+                out.truncate(start);
                 break;
             }
-            put_parts(Kind::Ask, number, &self.scratch, out);
             put_withdraw(number, entry.withdrawn, out);
-            self.unsent.pop_first();
+            self.unsent.pop_front();
             (self.sent, self.sent_bytes) = (self.sent + 1, self.sent_bytes + bytes);
             entry.sent = Some(bytes);
         }
@@ -274,22 +282,17 @@ impl Desk {
         number: u64,
         answer: Option<Answer>,
     ) -> Option<(Asker, Answer)> {
-        let entry = self.asks.get_mut(&number)?;
-        if let Some(bytes) = entry.sent.take() {
-            (self.sent, self.sent_bytes) = (self.sent - 1, self.sent_bytes - bytes);
-        }
-        let Some(answer) = answer else {
-            if entry.withdrawn.is_some() {
-                self.asks.remove(&number);
-            } else {
-                // Nothing was done. It is asked again on the next connection.
-                entry.was_sent = false;
+        let entry = self.asks.get_mut(number)?;
+        if answer.is_none() && entry.withdrawn.is_none() {
+            // Nothing was done. It is asked again on the next connection.
+            entry.was_sent = false;
+            if let Some(bytes) = entry.sent.take() {
+                (self.sent, self.sent_bytes) = (self.sent - 1, self.sent_bytes - bytes);
             }
             return None;
-        };
-        let entry = self.asks.remove(&number)?;
-        self.unsent.remove(&number);
-        let answer = match answer {
+        }
+        let entry = self.remove(number)?;
+        let answer = match answer? {
             // By saying goodbye this process has ended its own waits.
             Err(Error::Refused(Refusal::MemberGone)) if self.closed.is_some() && entry.is_own => {
                 Err(Error::Closed)

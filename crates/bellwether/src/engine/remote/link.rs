@@ -23,7 +23,7 @@ use crate::engine::content::Unread;
 use crate::engine::{Call, Reply};
 use crate::error::Error;
 use crate::wire::call::{get_answer, put_call};
-use crate::wire::parts::{Parts, put_parts};
+use crate::wire::parts::{Parts, put_whole};
 use crate::wire::pipe::Pipe;
 use crate::wire::{Frame, Goodbye, Hello, Kind, VERSION, VERSION_MIN, Welcome, Why};
 
@@ -206,9 +206,8 @@ fn put_join(core: &Core, out: &mut Vec<u8>) {
     let none = RequestNumber(0);
     let command = Command::Join { id, metadata, ttl_ms };
     let request = Request { member: MemberSlot(0), number: none, answered_below: none, command };
-    let mut whole = Vec::new();
-    put_call(&Call { request, contents: Few::default() }, &mut whole);
-    put_parts(Kind::Ask, JOIN, &whole, out);
+    let call = Call { request, contents: Few::default() };
+    put_whole(Kind::Ask, JOIN, out, |out| put_call(&call, out));
 }
 
 /// Writes what is to be written and waits for the next frame.
@@ -299,7 +298,6 @@ struct Link<'a> {
     /// Beats since something was heard.
     silent: u32,
     told: Told,
-    is_gathering: bool,
     is_ending: bool,
 }
 
@@ -308,16 +306,7 @@ impl<'a> Link<'a> {
         let Connected { pipe, parts, every } = connected;
         let mut beat = tokio::time::interval_at(Instant::now() + every, every);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self {
-            core,
-            pipe,
-            parts,
-            beat,
-            silent: 0,
-            told: Told::new(),
-            is_gathering: false,
-            is_ending: false,
-        }
+        Self { core, pipe, parts, beat, silent: 0, told: Told::new(), is_ending: false }
     }
 
     /// Until it breaks, or nothing is to be asked any more: then `None`.
@@ -366,9 +355,6 @@ impl<'a> Link<'a> {
                 put_join(self.core, self.pipe.out());
                 continue;
             }
-            if self.gathers(cx) {
-                return Poll::Pending;
-            }
             let now = self.core.options.clock.boot();
             self.core.desk().put(now, self.pipe.out(), BACKLOG_BYTES_MAX, cx.waker());
             if let Poll::Ready(Err(e)) = self.pipe.poll_write(cx) {
@@ -388,17 +374,6 @@ impl<'a> Link<'a> {
             }
         }
         None
-    }
-
-    /// Whoever asks first wakes the link, and is often one of many who were just answered: these
-    /// are let in before anything is sent, so that all of it is one packet.
-    fn gathers(&mut self, cx: &mut Context<'_>) -> bool {
-        self.is_gathering = !self.is_gathering && self.core.desk().has_unsent();
-        if self.is_gathering {
-            // Behind all tasks that are ready now.
-            cx.waker().wake_by_ref();
-        }
-        self.is_gathering
     }
 
     fn take_frames(&mut self) -> Result<(), Broken> {

@@ -12,7 +12,7 @@
 
 mod asking;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -32,7 +32,8 @@ use crate::engine::local::shared::Shared;
 use crate::engine::outbox::{Outbox, Posted};
 use crate::error::Error;
 use crate::wire::call::{put_answer, put_withdrawn};
-use crate::wire::parts::{Parts, put_parts};
+use crate::wire::numbered::Numbered;
+use crate::wire::parts::{Parts, put_whole};
 use crate::wire::pipe::Pipe;
 use crate::wire::{FRAME_BYTES_MAX, Frame, Goodbye, Hello, Kind, Why, WireError};
 
@@ -57,7 +58,7 @@ pub(super) struct Connection<'a, S> {
     outbox: Arc<Outbox>,
     parts: Parts,
     /// Asks without an answer, by the client's numbers.
-    asked: HashMap<u64, Asked>,
+    asked: Numbered<Asked>,
     /// Bytes that these have together.
     bytes: usize,
     /// What these, and those that are not whole yet, take of what all may have.
@@ -66,7 +67,6 @@ pub(super) struct Connection<'a, S> {
     thrown_away: BTreeSet<u64>,
     /// Answers that are not bytes yet.
     posted: VecDeque<Posted>,
-    scratch: Vec<u8>,
     step: Step,
     /// Others rely on it that we take a turn.
     is_promised: bool,
@@ -118,12 +118,11 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             is_over: Arc::default(),
             outbox: Arc::default(),
             parts: Parts::new(limits.bytes_max as usize),
-            asked: HashMap::new(),
+            asked: Numbered::default(),
             bytes: 0,
             share: acceptor.budget.share(),
             thrown_away: BTreeSet::new(),
             posted: VecDeque::new(),
-            scratch: Vec::new(),
             step: Step::New,
             is_promised: false,
             looks: Looks::new(limits),
@@ -208,9 +207,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             return Some(Late::Hello);
         }
         if self.asked.is_empty() && self.posted.is_empty() {
-            self.asked = HashMap::new();
+            self.asked = Numbered::default();
             self.posted = VecDeque::new();
-            self.scratch = Vec::new();
             self.outbox.give_back_room();
             self.parts.give_back_room();
         }
@@ -323,6 +321,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         if matches!(self.step, Step::Ending(_)) {
             return;
         }
+        // What is said to last for a time lasts from here on.
+        let now = self.shared.now();
         while self.pipe.backlog() < BACKLOG_BYTES_MAX
             && let Some((ask, answer)) = self.posted.pop_front()
         {
@@ -331,29 +331,29 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             self.bytes -= asked.as_ref().map_or(0, |asked| asked.bytes);
             let is_withdrawn = asked.is_some_and(|asked| asked.is_withdrawn);
             self.note(&ask, answer.as_ref());
-            self.scratch.clear();
-            match answer {
+            let answer = match answer {
                 None if !is_withdrawn && self.step != Step::Stopping => {
                     let why = "the writer broke off over it; the server's log says more";
-                    let lost = Err(Error::Unknown(why.into()));
-                    put_answer(&lost, self.shared.now(), &mut self.scratch);
+                    Some(Err(Error::Unknown(why.into())))
                 }
                 Some(answer) if !ask.is_left() => {
                     if let Ok(Unread { outcome: Outcome::Joined(member), .. }) = &answer {
                         self.acceptor.speakers.joined(*member, &self.is_over);
                         self.members.insert(*member);
                     }
-                    let now = self.shared.now();
-                    put_answer(&answer.map(Unread::read), now, &mut self.scratch);
+                    Some(answer.map(Unread::read))
                 }
                 answer => {
                     if let Some(call) = answer.and_then(|answer| ask.undo(&answer)) {
                         self.shared.tell(call);
                     }
-                    put_withdrawn(&mut self.scratch);
+                    None
                 }
-            }
-            put_parts(Kind::Answer, number, &self.scratch, self.pipe.out());
+            };
+            put_whole(Kind::Answer, number, self.pipe.out(), |out| match &answer {
+                Some(answer) => put_answer(answer, now, out),
+                None => put_withdrawn(out),
+            });
         }
         // Less than before, so there is room.
         self.share.hold(self.bytes + self.parts.bytes());

@@ -17,7 +17,7 @@ use crate::engine::local::shared::Entered;
 use crate::error::Error;
 use crate::wire::accept::goodbye;
 use crate::wire::call::{get_call, put_answer};
-use crate::wire::parts::put_parts;
+use crate::wire::parts::put_whole;
 use crate::wire::{Frame, Goodbye, Kind, Why, WireError};
 
 /// To whoever asks when all together ask too much.
@@ -27,18 +27,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     /// Takes a part of an ask, or all of it. True if there is enough in the inbox for a turn.
     pub(super) fn take_part(&mut self, frame: Frame) -> Result<bool, Goodbye> {
         let number = Reader::new(&frame.body).number().map_err(WireError::of("a part"))?;
-        if self.is_thrown_away(number, frame.kind == Kind::Ask) {
+        let is_last = frame.kind == Kind::Ask;
+        // Whether it belongs to an ask that was refused.
+        let is_thrown_away = if is_last {
+            self.thrown_away.remove(&number)
+        } else {
+            self.thrown_away.contains(&number)
+        };
+        if is_thrown_away {
             return Ok(false);
         }
         match self.parts.take(frame)? {
             Some((number, whole)) => self.ask(number, &whole),
             None => self.make_room(number),
         }
-    }
-
-    /// Whether a part belongs to an ask that was refused.
-    fn is_thrown_away(&mut self, number: u64, is_last: bool) -> bool {
-        if is_last { self.thrown_away.remove(&number) } else { self.thrown_away.contains(&number) }
     }
 
     /// A part of an ask has come. If there is no room for more, the ask is refused.
@@ -130,9 +132,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
 
     /// Answers an ask that does not reach the writer.
     fn refuse(&mut self, number: u64, refusal: Refusal) {
-        self.scratch.clear();
-        put_answer(&Err(refusal.into()), self.shared.now(), &mut self.scratch);
-        put_parts(Kind::Answer, number, &self.scratch, self.pipe.out());
+        let (refused, now) = (Err(refusal.into()), self.shared.now());
+        put_whole(Kind::Answer, number, self.pipe.out(), |out| put_answer(&refused, now, out));
     }
 
     /// The answer is not wanted any more. One that is on its way already is not stopped by that.
