@@ -213,9 +213,11 @@ impl Shared {
         let answers = shard.take_free();
         // The more wait for a flush, the less a turn brings that comes before it is done.
         self.company.store((4 * shard.waiting()).max(COMPANY_MIN), Ordering::Relaxed);
-        *self.lock_herald() = shard.first_waiting().and_then(Asker::ask).cloned();
-        self.flusher
-            .tell(Backlog { is_dirty: shard.needs_flush(), is_awaited: shard.awaits_flush() });
+        let herald = shard.first_waiting().and_then(Asker::ask);
+        let guests = if herald.is_some_and(|ask| ask.is_posted()) { shard.waiting() } else { 0 };
+        *self.lock_herald() = herald.cloned();
+        let (is_dirty, is_awaited) = (shard.needs_flush(), shard.awaits_flush());
+        self.flusher.tell(Backlog { is_dirty, is_awaited, guests });
         let is_keeper_wanted = self.keeper.is_wanted(shard, &self.clock, now);
         drop(writer);
         self.deliver(answers);
