@@ -96,7 +96,7 @@ struct Fields {
     /// A property: NAME=TEXT, or NAME:TYPE=VALUE as in tries:int=3. May be repeated.
     #[arg(long = "property", short, value_name = "NAME=VALUE", value_parser = parse_property)]
     properties: Vec<(String, Value)>,
-    /// It expires so long after it was enqueued.
+    /// It expires so long after it was enqueued; at least 1ms.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     ttl: Option<Duration>,
     /// Not to be received before so long from now.
