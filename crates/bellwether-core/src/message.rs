@@ -180,7 +180,7 @@ pub struct NewMessage {
     pub id_hash: u128,
     /// Its session.
     pub session: Option<SessionId>,
-    /// Its own time-to-live; cut to the queue's.
+    /// Its own time-to-live, at least 1; cut to the queue's.
     pub ttl_ms: Option<u64>,
     /// Not before.
     pub due: Option<WallTime>,

@@ -15,6 +15,7 @@ mod import;
 mod journal;
 mod key;
 mod lease;
+mod lines;
 mod measure;
 mod member;
 mod message;

@@ -96,7 +96,7 @@ macro_rules! settings {
 }
 
 settings! {
-    /// The folder of the store; created if it is not there.
+    /// The folder of the store; created if it is not there. Not together with `memory`.
     data: PathBuf = "./bellwether-data";
     /// Keep everything in memory and nothing in a folder: what was sent is gone when it stops.
     memory: bool = "false";
@@ -213,8 +213,21 @@ impl Config {
                       add --memory, or leave --virtual-clock out",
             });
         }
+        config.check_memory()?;
         config.check_tls()?;
         Ok(config)
+    }
+
+    /// Whoever names a folder wants to find something in it.
+    fn check_memory(&self) -> Result<(), ConfigFault> {
+        if !self.memory || *self.source("data") == Source::Default {
+            return Ok(());
+        }
+        Err(ConfigFault::Together {
+            found: format!("{}; {}", self.source("memory"), self.source("data")),
+            why: "memory keeps nothing in a folder, and data names one: leave memory out to keep \
+                  everything there, or leave data out to keep nothing",
+        })
     }
 
     fn check_tls(&self) -> Result<(), ConfigFault> {

@@ -63,7 +63,7 @@ pub struct Message {
     pub content_type: Option<String>,
     /// The sender's own words about it.
     pub properties: BTreeMap<String, Value>,
-    /// How long after it was enqueued it expires; as long as the queue allows if `None`.
+    /// How long after it was enqueued it expires; as long as the queue allows if `None`. Not zero.
     pub ttl: Option<Duration>,
     /// Not to be received before.
     pub scheduled_at: Option<WallTime>,

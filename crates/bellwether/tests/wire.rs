@@ -153,6 +153,7 @@ async fn who_does_not_speak_the_wire_is_told_so_and_sent_away() {
         let frame = client.hear().await;
         let frame = if frame.kind == Kind::Welcome { client.hear().await } else { frame };
         assert_eq!(Goodbye::get(&frame.body).unwrap().why, Why::Protocol, "{said:?}");
+        drop(client.stream);
         assert!(matches!(client.served.await.unwrap(), Ended::SentAway(_)));
     }
 }
@@ -232,6 +233,18 @@ async fn nothing_follows_the_last_words() {
     client.stream.read_to_end(&mut rest).await.unwrap();
     assert!(client.read.is_empty() && rest.is_empty());
     assert_eq!(orders.info().await.unwrap().counts.ready, 1, "it went back");
+}
+
+#[tokio::test]
+async fn who_is_still_sending_after_the_last_words_is_let_finish() {
+    let (_bw, acceptor) = store(Limits::default()).await;
+    let mut client = Client::connect(&acceptor);
+    client.say(&[&hello()[..], &[2, 0, 0, 0, 99, 0], &vec![1; 100_000]].concat()).await;
+    assert_eq!(client.hear().await.kind, Kind::Welcome);
+    assert_eq!(client.goodbye().await, Why::Protocol);
+    client.say(&vec![1; 100_000]).await;
+    client.stream.shutdown().await.unwrap();
+    assert!(matches!(client.served.await.unwrap(), Ended::SentAway(_)));
 }
 
 #[tokio::test]

@@ -122,6 +122,11 @@ impl Ledger {
             if settings.sessions && new.session.is_none() {
                 return Err(Refusal::SessionRequired(queue.name.clone()));
             }
+            if new.ttl_ms == Some(0) {
+                let why = "0 lets a message expire before anybody can receive it; the least is 1, \
+                           or leave it out: then it lives as long as the queue allows";
+                return Err(Refusal::InvalidValue { what: "ttl_ms", why: why.into() });
+            }
         }
         let named = messages.iter().filter_map(|new| new.session.as_ref());
         self.check_sessions(queue, named)?;

@@ -279,7 +279,7 @@ impl World {
                 content_bytes: if self.one_in(60) { 41 } else { self.chance.below(20) as u32 },
                 id_hash: if self.one_in(2) { 0 } else { u128::from(self.chance.below(6)) },
                 session: if in_session == self.one_in(12) { None } else { Some(self.session()) },
-                ttl_ms: self.maybe(6, |w| w.chance.below(500)),
+                ttl_ms: self.maybe(6, |w| if w.one_in(20) { 0 } else { w.chance.below(500) }),
                 due: self
                     .maybe(5, |w| WallTime(w.now.wall.0 + w.chance.below(300)).max(WallTime(50))),
             })

@@ -56,7 +56,7 @@ impl Backup {
             let taken = tokio::select! {
                 taken = self.take_to_file(store, unfinished) => taken?,
                 () = stop.asked() => {
-                    return Err(Failure::Stopped("stopped; no backup was written"));
+                    return Err(Failure::Stopped("stopped; no backup was written".into()));
                 }
             };
             self.say(screen, &taken)

@@ -79,7 +79,9 @@ impl Bench {
             let queue = store.create_queue(&name, QueueSettings::default()).await?;
             let measured = tokio::select! {
                 measured = self.measure(store, &queue) => measured.map_err(Failure::from),
-                () = stop.asked() => Err(Failure::Stopped("stopped before everything was measured")),
+                () = stop.asked() => {
+                    Err(Failure::Stopped("stopped before everything was measured".into()))
+                }
             };
             // However it ended: nothing of it is left.
             queue.delete().await?;

@@ -102,7 +102,7 @@ pub(crate) enum Failure {
     /// This program could not do its part.
     Internal(String),
     /// Somebody wanted it to stop; what became of what was asked for.
-    Stopped(&'static str),
+    Stopped(String),
 }
 
 impl Failure {
@@ -172,8 +172,8 @@ impl fmt::Display for Failure {
             | Self::Listen(what)
             | Self::Start(what)
             | Self::InUse(what)
-            | Self::Internal(what) => f.write_str(what),
-            Self::Stopped(what) => f.write_str(what),
+            | Self::Internal(what)
+            | Self::Stopped(what) => f.write_str(what),
             Self::Store(error) => {
                 error.fmt(f)?;
                 f.write_str(way_out(error))

@@ -1,7 +1,7 @@
 //! `bellwether import`.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -15,8 +15,10 @@ use super::export::VERSION;
 use super::failure::{Ended, Failure};
 use super::form::{Fields, exported, queue as form_queue, read_base64};
 use super::human::count;
+use super::lines::Lines;
 use super::progress::Progress;
 use super::reach::{Absent, Reach, has_queue};
+use super::stop::Stop;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,10 +30,15 @@ Examples:
 const BATCH_MAX: usize = 500;
 const BATCH_BYTES_MAX: usize = 4 << 20;
 
+/// What became of the messages from the line on at which an import was stopped.
+const NOT_IMPORTED: &str = "no message from there on";
+const NOT_KNOWN: &str = "of messages from there on it is not known";
+
 /// Read what `bellwether export` wrote: queues, messages with their past, states of sessions.
 ///
 /// A queue that is there keeps its settings and gets the messages added; messages get new numbers.
-/// Importing twice adds twice. An error names the line; what was read before it stays.
+/// Importing twice adds twice. An error names the line; what was read before it stays. Stopped by
+/// Ctrl-C it says up to which line everything is imported, and ends with 130.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Import {
@@ -49,12 +56,12 @@ pub(crate) struct Import {
 
 impl Import {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Ended {
-        let lines: Box<dyn BufRead> = match &self.file {
-            None => Box::new(io::stdin().lock()),
+        let lines = match &self.file {
+            None => Lines::of("the export", io::stdin())?,
             Some(path) => {
                 let what = path.display().to_string();
                 let file = File::open(path).map_err(|error| Failure::Input { what, error })?;
-                Box::new(BufReader::new(file))
+                Lines::of("the export", file)?
             }
         };
         self.reach.run(out, Absent::unless(self.make), async |store, screen| {
@@ -100,6 +107,10 @@ struct Importing<'a> {
     batch: Vec<Exported>,
     batch_bytes: usize,
     batch_to: (String, bool),
+    /// The line of its first message.
+    batch_line: Option<u64>,
+    /// Lines that were read.
+    line: u64,
     /// What is set when everything is there: a queue that forwards would move its messages on.
     forwards: Vec<(String, SettingsPatch)>,
     begun: bool,
@@ -118,6 +129,8 @@ impl<'a> Importing<'a> {
             batch: Vec::new(),
             batch_bytes: 0,
             batch_to: (String::new(), false),
+            batch_line: None,
+            line: 0,
             forwards: Vec::new(),
             begun: false,
             ended: false,
@@ -127,13 +140,19 @@ impl<'a> Importing<'a> {
         }
     }
 
-    async fn read(&mut self, lines: impl BufRead) -> Result<(), Failure> {
-        for (index, line) in lines.split(b'\n').enumerate() {
-            let line = line.map_err(|error| Failure::Input { what: "the export".into(), error })?;
+    async fn read(&mut self, mut lines: Lines) -> Result<(), Failure> {
+        let mut stop = Stop::listen()?;
+        loop {
+            let line = tokio::select! {
+                line = lines.next() => line?,
+                () = stop.asked() => return Err(self.interrupted(self.line + 1, NOT_IMPORTED)),
+            };
+            let Some(line) = line else { break };
+            self.line += 1;
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
-            let number = index + 1;
+            let number = self.line;
             let bad = |why: String| Failure::BadInput(format!("line {number}: {why}"));
             let value: Value = serde_json::from_slice(&line)
                 .map_err(|error| bad(format!("this is not JSON: {error}")))?;
@@ -141,11 +160,32 @@ impl<'a> Importing<'a> {
             let (kind, value) = object
                 .and_then(|object| object.iter().next())
                 .ok_or_else(|| bad("a line is an object with one field".into()))?;
-            self.line(kind, value).await.map_err(|wrong| match wrong {
+            let Some(done) = stop.after(self.take(kind, value)).await else {
+                return Err(self.interrupted(self.line, NOT_KNOWN));
+            };
+            done.map_err(|wrong| match wrong {
                 Wrong::Line(why) => bad(why),
                 Wrong::Store(failure) => failure,
             })?;
         }
+        let Some(done) = stop.after(self.finish()).await else {
+            return Err(self.interrupted(self.line, NOT_KNOWN));
+        };
+        done
+    }
+
+    /// Where to go on after Ctrl-C: `line`, unless messages before it wait for company.
+    fn interrupted(&self, line: u64, rest: &str) -> Failure {
+        if self.dry_run {
+            return Failure::Stopped("stopped; nothing was changed".into());
+        }
+        let line = self.batch_line.unwrap_or(line);
+        Failure::Stopped(format!(
+            "stopped; everything before line {line} is imported and acknowledged, {rest}"
+        ))
+    }
+
+    async fn finish(&mut self) -> Result<(), Failure> {
         self.send().await?;
         if !self.ended {
             let why = "the last line is missing: this is not a whole export";
@@ -159,7 +199,7 @@ impl<'a> Importing<'a> {
         Ok(())
     }
 
-    async fn line(&mut self, kind: &str, value: &Value) -> Result<(), Wrong> {
+    async fn take(&mut self, kind: &str, value: &Value) -> Result<(), Wrong> {
         if !self.begun && kind != "export" {
             return Err(Wrong::Line("an export begins with a line {\"export\": …}".into()));
         }
@@ -241,6 +281,7 @@ impl<'a> Importing<'a> {
             self.send().await?;
             self.batch_to = to;
         }
+        self.batch_line.get_or_insert(self.line);
         self.batch_bytes += exported.message.body().len();
         self.batch.push(exported);
         Ok(())
@@ -259,6 +300,7 @@ impl<'a> Importing<'a> {
             let half = if *dead_letter { queue.dead_letters() } else { queue };
             half.import(batch).await?;
         }
+        self.batch_line = None;
         self.messages += count;
         self.progress.add(count);
         Ok(())

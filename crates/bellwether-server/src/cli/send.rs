@@ -1,6 +1,6 @@
 //! `bellwether send`.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write};
+use std::io::{self, IsTerminal as _, Read as _, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,8 +13,10 @@ use serde_json::json;
 use super::failure::{Ended, Failure};
 use super::form::value::parse_property;
 use super::human::{When, parse_duration, parse_when};
+use super::lines::Lines;
 use super::progress::Progress;
 use super::reach::{Absent, Reach, now};
+use super::stop::Stop;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,7 +44,8 @@ enum Kind {
 
 /// Send messages: one from the command line or a file, or one for every line of the input.
 ///
-/// When this ends without an error all of them are flushed to disk.
+/// When this ends without an error all of them are flushed to disk. Stopped by Ctrl-C it says how
+/// many lines are, and ends with 130.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Send {
@@ -96,7 +99,7 @@ struct Fields {
     /// A property: NAME=TEXT, or NAME:TYPE=VALUE as in tries:int=3. May be repeated.
     #[arg(long = "property", short, value_name = "NAME=VALUE", value_parser = parse_property)]
     properties: Vec<(String, Value)>,
-    /// It expires so long after it was enqueued.
+    /// It expires so long after it was enqueued; at least 1ms.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     ttl: Option<Duration>,
     /// Not to be received before so long from now.
@@ -171,30 +174,30 @@ impl Send {
     }
 
     async fn send_lines(&self, queue: &Queue) -> Result<Vec<SequenceNumber>, Failure> {
-        let mut input = io::stdin().lock();
+        let mut stop = Stop::listen()?;
+        let mut lines = Lines::of("the input", io::stdin())?;
         let usual = if io::stdin().is_terminal() { 1 } else { BATCH_DEFAULT };
         let batch_max = self.batch.map_or(usual, |batch| batch as usize);
         let progress = Progress::of_input("sent", "every line is sent as a message");
         let mut sent = Vec::new();
         let (mut batch, mut bytes) = (Vec::new(), 0);
         loop {
-            let mut line = Vec::new();
-            let read = input.read_until(b'\n', &mut line);
-            let read = read.map_err(|error| Failure::Input { what: "the input".into(), error })?;
-            let ended = read == 0;
-            if !ended {
-                if line.last() == Some(&b'\n') {
-                    line.pop();
-                }
+            let line = tokio::select! {
+                line = lines.next() => line?,
+                () = stop.asked() => return Err(interrupted(sent.len(), 0)),
+            };
+            let ended = line.is_none();
+            if let Some(line) = line {
                 bytes += line.len();
                 batch.push(self.fields.message(line));
             }
             if batch.len() >= batch_max || bytes >= BATCH_BYTES_MAX || (ended && !batch.is_empty())
             {
                 let count = batch.len() as u64;
-                match queue.send_batch(std::mem::take(&mut batch)).await {
-                    Ok(numbers) => sent.extend(numbers),
-                    Err(error) => return Err(stopped(sent.len(), count, error)),
+                match stop.after(queue.send_batch(std::mem::take(&mut batch))).await {
+                    Some(Ok(numbers)) => sent.extend(numbers),
+                    Some(Err(error)) => return Err(stopped(sent.len(), count, error)),
+                    None => return Err(interrupted(sent.len(), count)),
                 }
                 bytes = 0;
                 progress.add(count);
@@ -214,6 +217,22 @@ fn stopped(sent: usize, batch: u64, error: bellwether::Error) -> Failure {
         );
     }
     error.into()
+}
+
+/// Where to go on after Ctrl-C; `unknown` lines are on their way.
+fn interrupted(sent: usize, unknown: u64) -> Failure {
+    let next = sent + 1;
+    let done = match sent {
+        0 => "stopped; no line was sent".into(),
+        1 => "stopped; the first line was sent and acknowledged, line 2 is the next".into(),
+        sent => format!(
+            "stopped; the first {sent} lines were sent and acknowledged, line {next} is the next"
+        ),
+    };
+    Failure::Stopped(match unknown {
+        0 => done,
+        unknown => format!("{done}; of {unknown} from line {next} on it is not known"),
+    })
 }
 
 fn sentence(queue: &str, sent: &[SequenceNumber]) -> String {

@@ -137,17 +137,23 @@ fn the_environment_can_name_the_file_and_what_is_empty_is_not_set() {
 
 #[test]
 fn what_is_printed_can_be_read_again() {
-    let flags = SETTINGS
-        .iter()
-        .fold(Flags::default(), |flags, setting| flags.with(setting.name, &other_value(setting).0));
-    let first = printed(&Config::load(&flags, None, []).unwrap());
-    let file = File::new("again", &first);
-    let second = printed(&Config::load(&Flags::default(), Some(file.path()), []).unwrap());
-    let values = |printed: &str| -> Vec<String> {
-        let values = printed.lines().map(|line| line.split("  #").next().unwrap().trim().into());
-        values.collect()
-    };
-    assert_eq!(values(&first), values(&second));
+    // With a folder and without one: the two do not go together.
+    for left_out in ["memory", "data"] {
+        let set = SETTINGS.iter().filter(|setting| {
+            setting.name != left_out && (left_out == "data" || setting.name != "virtual_clock")
+        });
+        let flags = set.fold(Flags::default(), |flags, setting| {
+            flags.with(setting.name, &other_value(setting).0)
+        });
+        let first = printed(&Config::load(&flags, None, []).unwrap());
+        let file = File::new("again", &first);
+        let second = printed(&Config::load(&Flags::default(), Some(file.path()), []).unwrap());
+        let values = |printed: &str| -> Vec<String> {
+            let values = printed.lines().map(|line| line.split("  #").next().unwrap().trim());
+            values.map(str::to_owned).collect()
+        };
+        assert_eq!(values(&first), values(&second));
+    }
 }
 
 fn fault(flags: &Flags, file: Option<&Path>, env: &[(&str, &str)]) -> String {
@@ -195,6 +201,27 @@ fn what_is_no_setting_is_not_overlooked() {
 fn a_virtual_clock_needs_a_store_in_memory() {
     let said = fault(&Flags::default().with("virtual_clock", "true"), None, &[]);
     assert_names(&said, &["virtual_clock", "--memory", "flag --virtual-clock"]);
+}
+
+#[test]
+fn a_folder_and_a_store_in_memory_cannot_both_be_meant() {
+    let ways_out = ["leave memory out", "leave data out"];
+    let flags = Flags::default().with("memory", "true").with("data", "here");
+    let said = fault(&flags, None, &[]);
+    assert_names(&said, &["flag --memory", "flag --data"]);
+    assert_names(&said, &ways_out);
+
+    let memory = Flags::default().with("memory", "true");
+    let said = fault(&memory, None, &[("BELLWETHER_DATA", "here")]);
+    assert_names(&said, &["flag --memory", "environment BELLWETHER_DATA"]);
+    let file = File::new("folder", "log = \"json\"\ndata = \"here\"\n");
+    let said = fault(&Flags::default(), Some(&file.0), &[("BELLWETHER_MEMORY", "true")]);
+    assert_names(&said, &["environment BELLWETHER_MEMORY", "line 2"]);
+    assert_names(&said, &ways_out);
+
+    assert!(Config::load(&memory, None, []).is_ok(), "the default is nobody's wish");
+    let kept = Flags::default().with("memory", "false").with("data", "here");
+    assert!(Config::load(&kept, None, []).is_ok());
 }
 
 #[test]

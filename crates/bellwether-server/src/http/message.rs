@@ -46,7 +46,7 @@ pub(crate) struct NewMessage {
     /// The sender's own words about it.
     pub(crate) properties: BTreeMap<String, Property>,
     /// How long after it was enqueued it expires; as long as the queue allows if not said.
-    #[schema(maximum = 9_007_199_254_740_991_u64)]
+    #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     pub(crate) ttl_ms: Option<u64>,
     /// Not to be received before: the message is scheduled.
     #[schema(format = DateTime)]

@@ -15,7 +15,7 @@ use axum::response::{IntoResponse as _, Response};
 use bellwether::journal::JournalFault;
 use bellwether::{Bellwether, Health};
 
-use crate::http::problem::{Kind, Problem};
+use crate::http::problem::{Kind, Problem, Told};
 use crate::serve::{Site, disk};
 
 /// How often a store at work is looked at when nobody asks.
@@ -23,33 +23,45 @@ const WATCH_EVERY: Duration = Duration::from_secs(5);
 /// How often one that nobody uses: only a writer that hangs is found by this.
 const WATCH_IDLY_EVERY: Duration = Duration::from_secs(60);
 
+/// Why there is nothing to look at yet.
+pub(super) const OPENING: &str = "the store is being opened";
+
 pub(super) async fn live() -> &'static str {
     "alive\n"
 }
 
 pub(super) async fn ready(State(site): State<Arc<Site>>) -> Response {
-    match why_not_ready(&site).await {
-        None if site.config.is_insecure() => "ready\ninsecure_allow_remote\n".into_response(),
-        None => "ready\n".into_response(),
-        Some(why) => Problem::new(Kind::NotReady, why).into_response(),
+    match check_ready(&site).await {
+        Ok(()) if site.config.is_insecure() => "ready\ninsecure_allow_remote\n".into_response(),
+        Ok(()) => "ready\n".into_response(),
+        Err(problem) => problem.into_response(),
     }
 }
 
-async fn why_not_ready(site: &Site) -> Option<String> {
+async fn check_ready(site: &Site) -> Told<()> {
     if site.stopping.is_cancelled() {
-        return Some("the server is stopping".into());
+        return Err(not_yet("the server is stopping; ask again when it is back"));
     }
-    let Some(store) = site.store() else { return Some("the store is being opened".into()) };
-    match site.health.at(move || store.stats().map(|stats| stats.health)).await {
-        Ok(Health::Sound) => None,
-        Ok(Health::ShortOfSpace) => Some(
+    let Some(store) = site.store() else { return Err(not_yet(OPENING)) };
+    check_health(site.health.at(move || store.stats().map(|stats| stats.health)).await)
+}
+
+fn check_health(seen: Result<Health, String>) -> Told<()> {
+    match seen {
+        Ok(Health::Sound) => Ok(()),
+        Ok(Health::ShortOfSpace) => Err(not_yet(
             "the disk is full, or has less free than disk_free_bytes_min; receiving and settling \
-             go on; free space, sending resumes by itself"
-                .into(),
-        ),
-        Ok(Health::Broken(fault)) => Some(fault.to_string()),
-        Err(why) => Some(why),
+             go on; free space, sending resumes by itself",
+        )),
+        // The one that no waiting mends: this server ends, and somebody must look at the disk.
+        Ok(Health::Broken(fault)) => Err(Problem::new(Kind::NotReady, fault.to_string())),
+        Err(why) => Err(not_yet(why)),
     }
+}
+
+/// What may be over the next time somebody asks.
+pub(super) fn not_yet(why: impl Into<String>) -> Box<Problem> {
+    Problem::new(Kind::NotReady, why).retry_after(1000)
 }
 
 /// Watches over the store, logs what somebody must do something about, and returns the fault that
@@ -87,5 +99,27 @@ pub(crate) async fn watch(site: &Arc<Site>) -> JournalFault {
             tracing::info!("there is space again; sending goes on");
         }
         was_short = is_short;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn retries(seen: Result<Health, String>) -> bool {
+        let problem = check_health(seen).unwrap_err();
+        let told: serde_json::Value = serde_json::from_slice(&problem.json()).unwrap();
+        let retry = told["retry"].as_bool().unwrap();
+        assert_eq!(told["retry_after_ms"].is_number(), retry, "{told}");
+        retry
+    }
+
+    #[test]
+    fn only_what_waiting_does_not_mend_is_not_to_be_asked_again() {
+        assert!(check_health(Ok(Health::Sound)).is_ok());
+        assert!(retries(Ok(Health::ShortOfSpace)));
+        assert!(retries(Err("the store has not answered for 1 s; look at its disk".into())));
+        let broken = JournalFault::Broken { what: "flush".into(), cause: "I/O error".into() };
+        assert!(!retries(Ok(Health::Broken(broken))));
     }
 }

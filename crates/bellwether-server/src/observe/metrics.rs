@@ -20,7 +20,7 @@ use bellwether_core::time::Now;
 pub(crate) use drain::Drain;
 use rows::{ElectionRow, Labelled, LeaseCounts, QueueRow};
 
-use crate::http::problem::{Kind, Problem};
+use super::health::{OPENING, not_yet};
 use crate::serve::{Site, disk};
 
 /// What the text says it is.
@@ -43,16 +43,13 @@ struct Snapshot {
 }
 
 pub(super) async fn show(State(site): State<Arc<Site>>) -> Response {
-    let Some(store) = site.store() else {
-        let detail = "the store is being opened";
-        return Problem::new(Kind::NotReady, detail).into_response();
-    };
+    let Some(store) = site.store() else { return not_yet(OPENING).into_response() };
     let seen_by = Arc::clone(&site);
     match site.metrics.at(move || Snapshot::take(seen_by, &store)).await {
         Ok(snapshot) => {
             ([(header::CONTENT_TYPE, OPEN_METRICS)], text::of(snapshot)).into_response()
         }
-        Err(why) => Problem::new(Kind::NotReady, why).into_response(),
+        Err(why) => not_yet(why).into_response(),
     }
 }
 

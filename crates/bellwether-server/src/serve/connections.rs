@@ -34,13 +34,18 @@ pub(crate) struct Connections {
 /// So many are listened to while they are sent away.
 const LEAVING_MAX: usize = 64;
 
+/// The limits that a connection may be one too many for: of its kind, and of where it comes from.
+const OF_ALL: &str = "total";
+const OF_ADDRESS: &str = "address";
+
 /// The places of one kind of connection.
 #[derive(Debug)]
 pub(crate) struct Places {
     address: SocketAddr,
     max: u32,
     free: Arc<Semaphore>,
-    refused: AtomicU64,
+    /// Those for whom there was none, by the limit that was reached.
+    pub(crate) refused: Tally<2>,
     addresses: Arc<Addresses>,
 }
 
@@ -168,22 +173,22 @@ impl Connections {
 impl Places {
     fn new(max: u32, address: SocketAddr, addresses: Arc<Addresses>) -> Self {
         let free = Arc::new(Semaphore::new(max as usize));
-        Self { address, max, free, refused: AtomicU64::new(0), addresses }
+        Self { address, max, free, refused: Tally::new([OF_ALL, OF_ADDRESS]), addresses }
     }
 
     /// A place for one connection more, or none. It is free again when the place is dropped.
     pub(super) fn enter(&self, origin: &Origin) -> Option<Place> {
-        let place = Arc::clone(&self.free).try_acquire_owned().ok().and_then(|of_all| {
-            let of_address = match origin.remote() {
-                Some(address) => Some(self.addresses.enter(address)?),
-                None => None,
-            };
-            Some(Place { _of_all: of_all, _of_address: of_address })
-        });
-        if place.is_none() {
-            self.refused.fetch_add(1, Ordering::Relaxed);
-        }
-        place
+        self.try_enter(origin).map_err(|limit| self.refused.count(limit)).ok()
+    }
+
+    /// The same, or the limit that was reached.
+    fn try_enter(&self, origin: &Origin) -> Result<Place, &'static str> {
+        let of_all = Arc::clone(&self.free).try_acquire_owned().map_err(|_| OF_ALL)?;
+        let of_address = match origin.remote() {
+            Some(address) => Some(self.addresses.enter(address).ok_or(OF_ADDRESS)?),
+            None => None,
+        };
+        Ok(Place { _of_all: of_all, _of_address: of_address })
     }
 
     async fn ended(&self) {
@@ -204,11 +209,6 @@ impl Places {
     /// How many there may be.
     pub(crate) fn max(&self) -> u64 {
         self.max.into()
-    }
-
-    /// How many came when there were so many already.
-    pub(crate) fn refused(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
     }
 }
 
@@ -263,6 +263,9 @@ mod tests {
         assert!(from("192.0.2.1").is_some(), "one has gone");
         let near: Vec<_> = (0..5).map(|_| from("127.0.0.1")).collect();
         assert!(near.iter().all(Option::is_some), "loopback");
-        assert_eq!(places.refused(), 3);
+        let taken: Vec<_> = std::iter::from_fn(|| from("127.0.0.1")).collect();
+        assert!(from("127.0.0.1").is_none() && !taken.is_empty(), "there is no place for anybody");
+        let refused: Vec<_> = places.refused.read().collect();
+        assert_eq!(refused, [("total", 2), ("address", 3)], "each by what it came up against");
     }
 }

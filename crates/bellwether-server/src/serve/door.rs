@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bellwether::wire::accept::part;
 use futures_util::FutureExt as _;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -19,9 +20,6 @@ use crate::cli::Failure;
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// Between two lines in the log about that.
 const LOG_EVERY: Duration = Duration::from_secs(10);
-
-/// How long somebody is listened to who was sent away.
-const LISTEN_MAX: Duration = Duration::from_millis(500);
 
 /// A TCP socket that listens.
 #[derive(Debug)]
@@ -102,7 +100,7 @@ pub(super) async fn accept<L: Listen>(listener: L, site: Arc<Site>, admit: impl 
 }
 
 /// Says `words` and closes, but listens for a moment longer: whoever is still sending when we close
-/// may never read them. Who is not waited for (`place` is `None`) is only told.
+/// may never read them. Whoever is not listened to (`place` is `None`) is only told.
 pub(super) fn send_away<S>(mut stream: S, words: &[u8], place: Option<OwnedSemaphorePermit>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -111,12 +109,7 @@ where
     let _ = stream.write(words).now_or_never();
     let Some(place) = place else { return };
     tokio::spawn(async move {
-        let listen = async {
-            let _ = stream.shutdown().await;
-            let mut thrown_away = [0; 1024];
-            while let Ok(1..) = stream.read(&mut thrown_away).await {}
-        };
-        let _ = tokio::time::timeout(LISTEN_MAX, listen).await;
+        part(stream).await;
         drop(place);
     });
 }

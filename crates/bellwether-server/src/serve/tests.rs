@@ -18,7 +18,9 @@ async fn site(flags: &[(&'static str, &str)]) -> Arc<Site> {
     let connections = Connections::new(&config, config.http, config.wire);
     let site = Arc::new(Site::new(config, clock, connections, None, None, None));
     site.show_opening();
-    assert_eq!(ask(&site, "GET", "/readyz", "").await.0, StatusCode::SERVICE_UNAVAILABLE);
+    let (status, why) = ask(&site, "GET", "/readyz", "").await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(why.contains("\"retry\":true"), "{why}");
     assert_eq!(ask(&site, "GET", "/livez", "").await.0, StatusCode::OK);
     assert_eq!(ask(&site, "GET", "/v1/queues", "").await.0, StatusCode::SERVICE_UNAVAILABLE);
     site.show(store).await.unwrap();

@@ -1,11 +1,12 @@
 //! Commands that go on until they are told to stop.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::store::Store;
+use super::served::{Door, Served};
+use super::store::{Ran, Store, ended};
 
 #[test]
 fn a_follower_gives_back_what_it_holds_and_another_process_hears_why_it_must_wait() {
@@ -68,4 +69,62 @@ fn a_follower_of_one_session_waits_for_what_comes() {
     assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(0), &b""[..]));
     assert_eq!(store.json(&["queue", "show", "mail"])["totals"]["completed"], 1);
     store.fails(&["session", "show", "mail", "a"], 66, "has no session \"a\"");
+}
+
+/// Runs it with an input that does not end, and stops it when `count` messages are in `queue`.
+fn interrupted(server: &Served, args: &[&str], input: &str, queue: &str, count: u64) -> Ran {
+    let mut child = server.command(args).stdin(Stdio::piped()).spawn().unwrap();
+    let mut open = child.stdin.take().unwrap();
+    open.write_all(input.as_bytes()).unwrap();
+    let is_there = || {
+        let shown = server.run(&["queue", "show", queue, "--output", "json"]);
+        let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap_or_default();
+        shown["totals"]["sent"].as_u64() == Some(count)
+    };
+    while !is_there() {}
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let ran = ended(child);
+    drop(open);
+    ran
+}
+
+#[test]
+fn a_sender_that_is_stopped_says_where_to_go_on() {
+    let server = Served::start(Door::Socket);
+    server.ok(&["queue", "create", "orders"]);
+    let send = ["send", "orders", "--batch", "2"];
+    let ran = interrupted(&server, &send, "1\n2\n3\n4\n5\n", "orders", 4);
+    let wanted = "stopped; the first 4 lines were sent and acknowledged, line 5 is the next\n";
+    assert_eq!((ran.code, ran.stdout.as_str()), (130, ""));
+    assert_eq!(ran.stderr, format!("bellwether: {wanted}"));
+    assert_eq!(server.json(&["queue", "show", "orders"])["totals"]["sent"], 4);
+    server.stop();
+}
+
+#[test]
+fn an_import_that_is_stopped_says_where_to_go_on() {
+    let from = Store::with("a");
+    from.ok(&["queue", "create", "b"]);
+    for queue in ["a", "b"] {
+        from.feed(&["send", queue], b"1\n2\n");
+    }
+    let export = from.ok(&["export"]);
+    // Messages of one queue go in when those of another begin.
+    let lines: Vec<&str> = export.lines().collect();
+    let of_b = "{\"message\":{";
+    let (at, _) = lines
+        .iter()
+        .enumerate()
+        .find(|(_, line)| line.starts_with(of_b) && line.contains("\"queue\":\"b\""))
+        .unwrap();
+    let server = Served::start(Door::Socket);
+    let begun = format!("{}\n", lines[..=at].join("\n"));
+    let ran = interrupted(&server, &["import"], &begun, "a", 2);
+    assert_eq!((ran.code, ran.stdout.as_str()), (130, ""), "{}", ran.stderr);
+    let number = at + 1;
+    let wanted =
+        format!("everything before line {number} is imported and acknowledged, no message");
+    assert!(ran.stderr.contains("2 messages imported before this"), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&wanted), "{number}: {}", ran.stderr);
+    server.stop();
 }

@@ -83,6 +83,13 @@ fn every_line_is_a_message_and_batches_are_whole() {
 }
 
 #[test]
+fn a_message_that_expires_at_once_is_refused() {
+    let store = Store::with("orders");
+    store.fails(&["send", "orders", "tea", "--ttl", "0s"], 65, "ttl_ms: 0 lets a message expire");
+    store.ok(&["send", "orders", "tea", "--ttl", "1ms"]);
+}
+
+#[test]
 fn a_file_is_one_message() {
     let store = Store::with("orders");
     let path = store.path().join("body.bin");

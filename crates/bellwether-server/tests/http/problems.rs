@@ -48,6 +48,10 @@ fn a_refusal_names_the_thing_and_the_limit() {
     assert_eq!(full["retry"], true);
     let wrong = server.ask("PUT", "/v1/queues/wrong", &json!({ "lock_ms": 1 }));
     assert_eq!(wrong.problem(400, "invalid-value")["setting"], "lock_ms");
+    let at_once = server.post("/v1/queues/small/messages", &json!({ "text": "a", "ttl_ms": 0 }));
+    let at_once = at_once.problem(400, "invalid-value");
+    assert_eq!(at_once["setting"], "ttl_ms");
+    assert!(at_once["detail"].as_str().unwrap().contains("the least is 1"), "{at_once}");
     server.ask("PATCH", "/v1/queues/small", &json!({ "status": "disabled" })).is(200);
     let off = server.post("/v1/queues/small/receive", &json!({}));
     off.problem(409, "queue-disabled");

@@ -50,6 +50,11 @@ fn what_is_wrong_stops_the_start_and_is_named() {
     assert_eq!(output.status.code(), Some(78));
     assert_says(&said(&output.stderr), &["--virtual-clock", "--memory"]);
 
+    let folder = Folder::new();
+    let output = serve(&["--memory", "--data", folder.text()]);
+    assert_eq!(output.status.code(), Some(78));
+    assert_says(&said(&output.stderr), &["flag --memory", "flag --data", "leave data out"]);
+
     let output =
         bellwether().args(["serve", "--memory"]).env("RUST_LOG", "loud=yes").output().unwrap();
     assert_eq!(output.status.code(), Some(78));

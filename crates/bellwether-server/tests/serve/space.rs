@@ -30,7 +30,7 @@ fn senders_are_refused_and_what_is_there_is_received_and_settled() {
     assert_says(&refused, &["/v1/problems/disk-full", "\"retry\":true", "resumes by itself"]);
     let ready = server.get("/readyz", "host: localhost\r\n");
     assert_eq!(status(&ready), 503, "{ready}");
-    assert_says(&ready, &["disk_free_bytes_min"]);
+    assert_says(&ready, &["disk_free_bytes_min", "\"retry\":true", "retry-after: 1"]);
     let metrics = server.get("/metrics", "host: localhost\r\n");
     assert_says(
         &metrics,

@@ -47,6 +47,7 @@ macro_rules! conformance_tests {
             an_expired_message_is_never_handed_out
             an_expired_message_becomes_a_dead_letter
             the_queue_cuts_the_time_to_live
+            a_time_to_live_of_zero_is_refused
             a_locked_message_may_be_completed_late
             a_message_that_comes_back_late_expires
             a_deferred_message_does_not_expire

@@ -59,6 +59,19 @@ pub async fn the_queue_cuts_the_time_to_live(fixture: &Fixture) {
     assert_eq!(lives, [5_000, 5_000, 1_000]);
 }
 
+/// A message that would expire at once is refused, and with it its whole batch.
+pub async fn a_time_to_live_of_zero_is_refused(fixture: &Fixture) {
+    let queue = fixture.queue().await;
+    let at_once = || Message::new("gone").ttl(Duration::ZERO);
+    let invalid = |refusal| matches!(refusal, Refusal::InvalidValue { what: "ttl_ms", .. });
+    assert!(invalid(refusal(queue.send(at_once()).await)));
+    assert!(invalid(refusal(queue.send_batch([Message::new("stays out"), at_once()]).await)));
+    assert_eq!(queue.info().await.unwrap().totals.sent, 0);
+    // Less than a millisecond is rounded up to one.
+    queue.send(Message::new("short").ttl(Duration::from_nanos(1))).await.unwrap();
+    assert_eq!(queue.info().await.unwrap().totals.sent, 1);
+}
+
 /// A message that was locked in time may be completed after its time.
 pub async fn a_locked_message_may_be_completed_late(fixture: &Fixture) {
     let queue = fixture.queue_with(expiring(true)).await;

@@ -8,6 +8,7 @@ mod connection;
 mod gate;
 mod looks;
 mod owners;
+mod parting;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +27,7 @@ pub use budget::{Budget, Share};
 use connection::Connection;
 pub use gate::{Gate, Pass, Record, Turned};
 pub use owners::{Owners, marked};
+pub use parting::part;
 
 /// What one connection may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,6 +111,13 @@ pub enum Ended {
     Broken(std::io::Error),
 }
 
+impl Ended {
+    /// Whether the other side was told something that it should have the time to read.
+    fn has_last_words(&self) -> bool {
+        matches!(self, Self::SentAway(_) | Self::Late(Late::Hello | Late::Frame))
+    }
+}
+
 /// Opens a store to those who connect. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Acceptor {
@@ -149,7 +158,7 @@ impl Acceptor {
         stream: impl AsyncRead + AsyncWrite + Unpin,
         stop: CancellationToken,
     ) -> Ended {
-        Connection::new(self, stream, None).run(stop).await
+        self.serve_until(stream, None, stop).await
     }
 
     /// The same for whoever the gate lets in, as far as its pass allows. Whose members are whose is
@@ -161,7 +170,21 @@ impl Acceptor {
         stream: impl AsyncRead + AsyncWrite + Unpin,
         stop: CancellationToken,
     ) -> Ended {
-        Connection::new(self, stream, Some((gate, owners))).run(stop).await
+        self.serve_until(stream, Some((gate, owners)), stop).await
+    }
+
+    async fn serve_until(
+        &self,
+        mut stream: impl AsyncRead + AsyncWrite + Unpin,
+        gate: Option<(&dyn Gate, Arc<Owners>)>,
+        stop: CancellationToken,
+    ) -> Ended {
+        // What it held is free again before the other side is waited for.
+        let ended = Connection::new(self, &mut stream, gate).run(stop).await;
+        if ended.has_last_words() {
+            part(stream).await;
+        }
+        ended
     }
 
     fn welcome(&self) -> Welcome {

@@ -248,6 +248,9 @@ impl Naive {
             if settings.sessions && new.session.is_none() {
                 return Err(Refusal::SessionRequired(queue.name.clone()));
             }
+            if new.ttl_ms == Some(0) {
+                return Err(Refusal::InvalidValue { what: "ttl_ms", why: String::new() });
+            }
         }
         let bytes: u64 = messages.iter().map(|new| u64::from(new.content_bytes)).sum();
         if queue.size() + bytes > settings.size_bytes_max {

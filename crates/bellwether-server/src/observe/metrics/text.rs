@@ -248,13 +248,13 @@ impl Snapshot {
         let help = "HTTP connections there may be at a time";
         out.gauge(("http_connections_max", help), http.max())?;
         let help = "HTTP connections refused because there were too many";
-        out.counter(("http_connections_refused", help), http.refused())?;
+        out.by_reason(("http_connections_refused", help), http.refused.read())?;
         let wire = &self.site.connections.wire;
         out.gauge(("wire_connections", "Connections of the wire"), wire.open())?;
         let help = "Connections of the wire there may be at a time";
         out.gauge(("wire_connections_max", help), wire.max())?;
         let help = "Connections of the wire refused because there were too many";
-        out.counter(("wire_connections_refused", help), wire.refused())?;
+        out.by_reason(("wire_connections_refused", help), wire.refused.read())?;
         let accept_failed = self.site.connections.accept_failed.load(Ordering::Relaxed);
         let help = "Connections that could not be accepted, as for want of files";
         out.counter(("connections_not_accepted", help), accept_failed)?;

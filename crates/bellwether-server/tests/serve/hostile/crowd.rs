@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::counted;
 use super::wire::hello;
-use crate::server::{Server, rest, status};
+use crate::server::{Server, assert_says, rest, status};
 
 /// How many sockets a test may open, at most so many.
 fn sockets(wanted: usize) -> usize {
@@ -65,8 +65,11 @@ fn two_thousand_beyond_the_limit_are_turned_away_and_the_rest_is_served() {
     // There is room again, as soon as the server has noticed.
     while guest(address).is_none() {}
     while status(&server.get("/livez", "host: localhost\r\n")) == 503 {}
-    let refused = counted(&server, "bellwether_wire_connections_refused_total");
+    let line = |limit| format!("bellwether_wire_connections_refused_total{{reason=\"{limit}\"}}");
+    let refused = counted(&server, &line("total"));
     assert!(refused >= count as u64 / 2, "{refused}");
+    let metrics = server.get("/metrics", "host: localhost\r\n");
+    assert_says(&metrics, &[&format!("{} 0\n", line("address"))]);
     asking.shutdown(std::net::Shutdown::Write).unwrap();
     rest(&mut asking);
     server.stop();

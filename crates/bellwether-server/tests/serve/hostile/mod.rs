@@ -18,14 +18,20 @@ const QUICK: [&str; 5] = ["--memory", "--pace-over-ms", "200", "--pace-bytes-per
 
 /// A counter, once it is not zero any more.
 fn counted(server: &Server, line: &str) -> u64 {
+    counted_to(server, line, 1)
+}
+
+/// A counter, once it has come so far.
+fn counted_to(server: &Server, line: &str, wanted: u64) -> u64 {
     loop {
         let metrics = server.get("/metrics", "host: localhost\r\n");
         let found = metrics.lines().find_map(|found| found.strip_prefix(line));
         let found = found.unwrap_or_else(|| panic!("{line} is not in {metrics}"));
-        match found.trim().parse().unwrap() {
-            0 => std::thread::sleep(Duration::from_millis(10)),
-            count => return count,
+        let count = found.trim().parse().unwrap();
+        if count >= wanted {
+            return count;
         }
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

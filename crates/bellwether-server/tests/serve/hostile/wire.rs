@@ -13,7 +13,7 @@ use bellwether::wire::parts::put_parts;
 use bellwether::wire::{Frame, Goodbye, Hello, Kind, MAGIC, VERSION, Why};
 use bytes::BytesMut;
 
-use super::{QUICK, counted, dribble, noise};
+use super::{QUICK, counted, counted_to, dribble, noise};
 use crate::server::{Server, status};
 
 pub(super) fn hello(name_bytes: usize) -> Vec<u8> {
@@ -92,7 +92,7 @@ fn who_does_not_say_hello_is_sent_away() {
     slow.write_all(MAGIC).unwrap();
     slow.write_all(&[0, 1, 0, 0, Kind::Hello as u8, 1]).unwrap();
     dribble(&mut slow, &[1]);
-    assert_eq!(counted(&server, &dropped("hello")), 3);
+    assert_eq!(counted_to(&server, &dropped("hello"), 3), 3);
     is_well(&server);
     server.stop();
 }
@@ -123,7 +123,7 @@ fn a_frame_that_comes_byte_by_byte_is_not_waited_for() {
     slow.write_all(&hello(10)).unwrap();
     slow.write_all(&[0, 0, 1, 0, Kind::AskPart as u8]).unwrap();
     dribble(&mut slow, &[1]);
-    assert_eq!(counted(&server, &dropped("frame")), 2);
+    assert_eq!(counted_to(&server, &dropped("frame"), 2), 2);
     is_well(&server);
     server.stop();
 }
@@ -204,6 +204,23 @@ fn lies_noise_and_halves_end_what_they_are_on() {
         heard_at_all(&mut gone);
     }
     is_well(&server);
+    server.stop();
+}
+
+/// A reset could take the last words with it.
+#[test]
+fn who_sends_on_when_it_is_sent_away_is_not_reset() {
+    let server = Server::start(&["--memory"]);
+    let mut loud = connect(&server);
+    let lie = [2, 0, 0, 0, 99, 0];
+    loud.write_all(&[&hello(10)[..], &lie, &noise(1 << 20, 7)].concat()).unwrap();
+    loud.shutdown(Shutdown::Write).unwrap();
+    let mut bytes = Vec::new();
+    loud.read_to_end(&mut bytes).expect("an end, not a reset");
+    let mut bytes = BytesMut::from(&bytes[..]);
+    assert!(take_magic(&mut bytes).unwrap());
+    assert_eq!(take_frame(&mut bytes).unwrap().unwrap().kind, Kind::Welcome);
+    assert_eq!(take_frame(&mut bytes).unwrap().unwrap().kind, Kind::Goodbye);
     server.stop();
 }
 

@@ -166,9 +166,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 Poll::Ready(Ok(())) => {
                     self.looks.drained();
                     if let Step::Ending(why) = &self.step {
-                        let why = why.clone();
-                        // Whether the other side still hears of it makes no difference.
-                        return self.pipe.poll_shutdown(cx).map(|_| Ended::SentAway(why));
+                        return Poll::Ready(Ended::SentAway(why.clone()));
                     }
                 }
                 Poll::Ready(Err(e)) => return Poll::Ready(Ended::Broken(e)),
