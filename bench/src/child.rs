@@ -99,6 +99,19 @@ pub(crate) async fn fill(queue: &Queue, waiting: u64) {
     join(tasks.collect()).await;
 }
 
+/// Works on a store, then fills it, and prints how much memory that took: what waiting messages need
+/// is asked, not what a program needs to work on any.
+pub(crate) async fn grow(folder: &Path, waiting: u64) {
+    let (bw, queue) = store(folder).await;
+    let body = Bytes::from(vec![0x42u8; 256]);
+    let at_work = |until| local::cycle_batches(bw.clone(), queue.clone(), body.clone(), until);
+    local::round(16, at_work).await;
+    let before = machine::resident_bytes();
+    fill(&queue, waiting).await;
+    println!("{}", machine::resident_bytes().saturating_sub(before));
+    bw.close().await;
+}
+
 /// Fills a store, says so, and works on it until somebody kills this process.
 pub(crate) async fn load(folder: &Path, waiting: u64) {
     let (_bw, queue) = store(folder).await;

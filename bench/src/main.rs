@@ -36,6 +36,9 @@ enum Command {
     /// A process that fills a store and works on it until it is killed (used by `local`).
     #[command(hide = true)]
     Load { folder: PathBuf, waiting: u64 },
+    /// A process that fills a store and says what memory that took (used by `local`).
+    #[command(hide = true)]
+    Grow { folder: PathBuf, waiting: u64 },
     /// A process that opens a store and says how long that took (used by `local`).
     #[command(hide = true)]
     Open { folder: PathBuf },
@@ -64,6 +67,7 @@ fn main() {
         Command::Local(options) => runtime.block_on(local::run(options)),
         Command::Wire(options) => runtime.block_on(wire::run(options)),
         Command::Load { folder, waiting } => runtime.block_on(child::load(&folder, waiting)),
+        Command::Grow { folder, waiting } => runtime.block_on(child::grow(&folder, waiting)),
         Command::Open { folder } => runtime.block_on(child::open(&folder)),
         Command::Crowd { address, count } => runtime.block_on(wire::crowd(&address, count)),
         Command::Echo => runtime.block_on(wire::echo()),

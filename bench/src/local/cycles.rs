@@ -98,7 +98,12 @@ pub(super) async fn send_batches(queue: Queue, body: Bytes, until: Instant) -> u
 }
 
 /// Takes batches through their whole life; how many messages.
-pub(crate) async fn cycle_batches(bw: Bellwether, queue: Queue, body: Bytes, until: Instant) -> u64 {
+pub(crate) async fn cycle_batches(
+    bw: Bellwether,
+    queue: Queue,
+    body: Bytes,
+    until: Instant,
+) -> u64 {
     let mut done = 0;
     while Instant::now() < until {
         done += cycle_batch(&bw, &queue, &body).await;

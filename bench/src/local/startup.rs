@@ -13,10 +13,11 @@ use crate::report::Report;
 pub(super) fn run(options: &Options, report: &mut Report) {
     for (waiting, limit) in [(1_000_000, 1.0), (options.deep, 8.0)] {
         let folder = fresh(options, "startup");
-        let mut child = this_program(&["load", &folder.display().to_string(), &waiting.to_string()])
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a child");
+        let mut child =
+            this_program(&["load", &folder.display().to_string(), &waiting.to_string()])
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("a child");
         let mut line = String::new();
         let stdout = child.stdout.take().expect("its words");
         BufReader::new(stdout).read_line(&mut line).expect("a word when it is filled");
@@ -25,7 +26,11 @@ pub(super) fn run(options: &Options, report: &mut Report) {
         child.wait().expect("its end");
 
         let on_disk = folder_bytes(&folder) as f64 / 1e6;
-        report.figure(&format!("store on disk, {waiting} waiting, 256 B"), format!("{on_disk:.0} MB"), on_disk);
+        report.figure(
+            &format!("store on disk, {waiting} waiting, 256 B"),
+            format!("{on_disk:.0} MB"),
+            on_disk,
+        );
         if drop_caches() {
             open(report, &folder, waiting, limit, "cold");
         } else {
