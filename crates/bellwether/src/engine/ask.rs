@@ -234,7 +234,7 @@ impl Asker {
         self.answer_by(wake_soon, answer)
     }
 
-    fn answer_by(mut self, wake: fn(Option<Waker>), answer: Answer) -> Option<Call> {
+    fn answer_by(mut self, wake: impl FnOnce(Option<Waker>), answer: Answer) -> Option<Call> {
         let ask = self.0.take()?;
         if let Some(post) = &ask.post {
             let outbox = Arc::clone(&post.outbox);
