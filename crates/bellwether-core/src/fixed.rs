@@ -35,8 +35,10 @@ impl<K: Hash + Eq, V> FixedMap<K, V> {
     }
 }
 
+/// Mixes numbers. Every bit of a number reaches every part of the result: with a beginning that
+/// nobody else knows, nobody can choose numbers that meet in one place.
 #[derive(Clone, Debug, Default)]
-struct Mix(u64);
+pub struct Mix(pub u64);
 
 impl Hasher for Mix {
     fn finish(&self) -> u64 {
@@ -50,12 +52,33 @@ impl Hasher for Mix {
     }
 
     fn write_u64(&mut self, value: u64) {
-        let mixed = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = mixed ^ (mixed >> 32);
+        let product = u128::from(self.0 ^ value) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = (product >> 64) as u64 ^ product as u64;
     }
 
     fn write_u128(&mut self, value: u128) {
         self.write_u64(value as u64);
         self.write_u64((value >> 64) as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_differ_only_above_or_only_below_do_not_meet() {
+        for shift in [0, 16, 32, 48] {
+            let mut places: Vec<u64> = (0..1024u64)
+                .map(|number| {
+                    let mut mix = Mix(0x1234_5678_9abc_def1);
+                    mix.write_u64(number << shift);
+                    mix.finish() % 4096
+                })
+                .collect();
+            places.sort_unstable();
+            places.dedup();
+            assert!(places.len() > 700, "{shift}: 1024 numbers in {} places", places.len());
+        }
     }
 }

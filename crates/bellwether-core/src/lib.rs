@@ -43,7 +43,7 @@ mod contents;
 mod deadlines;
 pub mod error;
 pub mod few;
-mod fixed;
+pub mod fixed;
 pub mod flow;
 pub mod lease;
 pub mod ledger;

@@ -4,7 +4,9 @@
 //! else knows, or somebody could choose them so that all of them meet in one place.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher};
+use std::hash::BuildHasher;
+
+use bellwether_core::fixed::Mix;
 
 use crate::chance::random_u64;
 
@@ -26,26 +28,5 @@ impl BuildHasher for Mixing {
 
     fn build_hasher(&self) -> Mix {
         Mix(self.0)
-    }
-}
-
-/// Mixes one number in.
-#[derive(Debug)]
-pub(crate) struct Mix(u64);
-
-impl Hasher for Mix {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        let product = u128::from(self.0 ^ number) * 0x9e37_79b9_7f4a_7c15;
-        self.0 = (product >> 64) as u64 ^ product as u64;
     }
 }
