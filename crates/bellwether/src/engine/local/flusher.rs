@@ -211,3 +211,30 @@ fn run(shared: &Shared, flush: &dyn Flush) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_guests(state: &mut State, guests: usize) -> bool {
+        state.backlog = Backlog { is_dirty: true, is_awaited: true, guests };
+        state.has_company()
+    }
+
+    #[test]
+    fn most_guests_are_waited_for_and_who_has_left_is_forgotten() {
+        let mut state = State::default();
+        assert!(with_guests(&mut state, 1), "nobody else was ever there");
+        assert!(with_guests(&mut state, 64));
+        state.note_company();
+        assert!(!with_guests(&mut state, 51), "of 64");
+        assert!(with_guests(&mut state, 52), "of 64");
+        assert!(with_guests(&mut state, 0), "callers in this process wait for nobody");
+        let flushes = (0..).take_while(|_| {
+            let is_late = !with_guests(&mut state, 1);
+            state.note_company();
+            is_late
+        });
+        assert!(flushes.count() < 30, "one who is alone does not wait for ever");
+    }
+}
