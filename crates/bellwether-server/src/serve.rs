@@ -85,8 +85,9 @@ pub(crate) fn run(config: Config, out: &mut dyn Write) -> Result<ExitCode, Failu
 }
 
 /// One core is left to the flusher and to what the system does for disk and network. With two cores
-/// and two workers, 64 callers on one connection are served a tenth slower: whoever is woken by the
-/// flusher and by the network in turn moves from one worker to the other.
+/// and two workers, 64 callers on one connection are served a quarter slower: whoever is woken by
+/// the flusher and by the network in turn moves from one worker to the other, and a connection that
+/// stays awake on one of them does not hear what the other one listens for.
 fn workers() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     cores.saturating_sub(1).max(1)

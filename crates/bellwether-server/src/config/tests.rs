@@ -64,7 +64,7 @@ fn other_value(setting: &Setting) -> (String, String) {
         | "connections_per_rule_max" => "77",
         "wire_bytes_max" => "77777777",
         "http_head_bytes_max" | "wire_hello_bytes_max" | "pace_bytes_per_s_min" => "7777",
-        name if name.ends_with("_ms_max") || name.ends_with("_over_ms") => "7777",
+        name if ["_ms_max", "_us_max", "_over_ms"].iter().any(|end| name.ends_with(end)) => "7777",
         _ => text,
     };
     let toml = match setting.form {

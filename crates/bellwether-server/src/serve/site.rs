@@ -131,6 +131,7 @@ impl Site {
             hello_ms_max: self.config.wire_hello_ms_max.get_u32(),
             hello_bytes_max: self.config.wire_hello_bytes_max.get_u32(),
             pace: self.config.pace(),
+            awake_us_max: self.config.wire_awake_us_max.get_u32(),
         }
     }
 

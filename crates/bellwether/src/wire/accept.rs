@@ -9,6 +9,7 @@ mod gate;
 mod looks;
 mod owners;
 mod parting;
+mod vigil;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,6 +45,8 @@ pub struct Limits {
     pub hello_bytes_max: u32,
     /// How fast a frame must come that has begun, and answers be taken.
     pub pace: Pace,
+    /// Whoever asks again and again is waited for awake, for so long at most; zero is never.
+    pub awake_us_max: u32,
 }
 
 impl Default for Limits {
@@ -55,6 +58,7 @@ impl Default for Limits {
             hello_ms_max: 5_000,
             hello_bytes_max: 4096,
             pace: Pace::default(),
+            awake_us_max: 200,
         }
     }
 }
@@ -125,6 +129,8 @@ pub struct Acceptor {
     speakers: Arc<Speakers>,
     limits: Limits,
     budget: Arc<Budget>,
+    /// One of the connections stays awake for what is about to come.
+    is_awake: Arc<AtomicBool>,
     name: Arc<str>,
 }
 
@@ -142,7 +148,8 @@ impl Acceptor {
         };
         let name = format!("bellwether {}", env!("CARGO_PKG_VERSION")).into();
         let (local, budget) = (Arc::clone(local), Budget::new(u64::MAX));
-        Ok(Self { local, speakers: Arc::default(), limits, budget, name })
+        let (speakers, is_awake) = <_>::default();
+        Ok(Self { local, speakers, limits, budget, is_awake, name })
     }
 
     /// The same within a budget, which others may share.

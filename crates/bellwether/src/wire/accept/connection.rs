@@ -25,8 +25,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::looks::{Looks, UnderWay};
+use super::vigil::Vigil;
 use super::{Acceptor, Ended, Gate, Late, Limits, Owners, Pass, Share, goodbye};
-use crate::engine::ask::Ask;
+use crate::clock::Stopwatch;
+use crate::engine::ask::{Ask, wake_soon};
 use crate::engine::content::Unread;
 use crate::engine::local::shared::Shared;
 use crate::engine::outbox::{Outbox, Posted};
@@ -71,6 +73,8 @@ pub(super) struct Connection<'a, S> {
     /// Others rely on it that we take a turn.
     is_promised: bool,
     looks: Looks,
+    vigil: Vigil<'a>,
+    open_for: Stopwatch,
 }
 
 /// What was allowed, for as long as it counts.
@@ -126,6 +130,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             step: Step::New,
             is_promised: false,
             looks: Looks::new(limits),
+            vigil: Vigil::new(&acceptor.is_awake, limits.awake_us_max),
+            open_for: Stopwatch::start(),
         }
     }
 
@@ -162,6 +168,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             };
             self.answer(cx.waker());
             let backlog = self.pipe.backlog();
+            let now_us = self.open_for.elapsed().as_micros() as u64;
+            if is_read || backlog > 0 {
+                self.vigil.stir(now_us);
+            }
             match self.pipe.poll_write(cx) {
                 Poll::Ready(Ok(())) => {
                     self.looks.drained();
@@ -186,6 +196,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             if !is_read && (self.posted.is_empty() || self.pipe.backlog() > 0) {
                 let is_early = matches!(self.step, Step::New | Step::Turned(_));
                 if is_early || !self.looks.sleep_over(self.under_way(), self.limits) {
+                    if self.vigil.keep(now_us) {
+                        std::thread::yield_now();
+                        wake_soon(Some(cx.waker().clone()));
+                    }
                     return Poll::Pending;
                 }
             }
