@@ -126,11 +126,6 @@ impl Ask {
         }
     }
 
-    /// Whether the answer goes to an outbox, and from there to somebody else.
-    pub(crate) fn is_posted(&self) -> bool {
-        self.post.is_some()
-    }
-
     /// What the reader of its outbox calls it.
     #[cfg(feature = "listen")]
     pub(crate) fn number(&self) -> u64 {

@@ -11,6 +11,7 @@
 //! `shared.rs` says who writes and when. The keeper does what nobody asks for, the flusher makes
 //! durable what was written, the jobs thread does what takes long.
 
+mod company;
 mod flusher;
 mod jobs;
 mod keeper;

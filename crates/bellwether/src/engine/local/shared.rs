@@ -59,6 +59,8 @@ pub(crate) struct Shared {
     company: AtomicUsize,
     /// A flush was done that the writer has not heard of.
     is_more_durable: AtomicBool,
+    /// Somebody takes a turn. For the flusher's guess only.
+    is_turning: AtomicBool,
 }
 
 /// What whoever left a call has to do.
@@ -108,6 +110,7 @@ impl Shared {
             herald: Mutex::new(None),
             company: AtomicUsize::new(COMPANY_MIN),
             is_more_durable: AtomicBool::new(false),
+            is_turning: AtomicBool::new(false),
         }
     }
 
@@ -130,6 +133,11 @@ impl Shared {
     /// Whether something was asked, or has become durable, that nobody has looked at.
     pub(super) fn is_work_left(&self) -> bool {
         self.is_more_durable.load(Ordering::SeqCst) || !self.inbox.is_empty()
+    }
+
+    /// Whether callers are served, or ask for it, at this moment.
+    pub(super) fn are_callers_at_work(&self) -> bool {
+        self.is_turning.load(Ordering::Relaxed) || self.inbox.is_promised()
     }
 
     /// The writer, if nobody has it and nobody claims it.
@@ -203,6 +211,7 @@ impl Shared {
     /// One batch: what has become durable, what is due, what was asked. Then lets go of the writer
     /// and hands out the answers.
     pub(super) fn turn(&self, mut writer: MutexGuard<'_, Writer>) {
+        self.is_turning.store(true, Ordering::Relaxed);
         let now = self.clock.now();
         // Taken, not stored: then what the flusher did before it said so is seen.
         self.is_more_durable.swap(false, Ordering::SeqCst);
@@ -213,14 +222,14 @@ impl Shared {
         let answers = shard.take_free();
         // The more wait for a flush, the less a turn brings that comes before it is done.
         self.company.store((4 * shard.waiting()).max(COMPANY_MIN), Ordering::Relaxed);
-        let herald = shard.first_waiting().and_then(Asker::ask);
-        let guests = if herald.is_some_and(|ask| ask.is_posted()) { shard.waiting() } else { 0 };
-        *self.lock_herald() = herald.cloned();
-        let (is_dirty, is_awaited) = (shard.needs_flush(), shard.awaits_flush());
-        self.flusher.tell(Backlog { is_dirty, is_awaited, guests });
+        *self.lock_herald() = shard.first_waiting().and_then(Asker::ask).cloned();
+        // Receivers, too, may wait for what is about to be durable.
+        let waiting = if shard.awaits_flush() { shard.waiting().max(1) } else { 0 };
+        self.flusher.tell(Backlog { is_dirty: shard.needs_flush(), waiting });
         let is_keeper_wanted = self.keeper.is_wanted(shard, &self.clock, now);
         drop(writer);
         self.deliver(answers);
+        self.is_turning.store(false, Ordering::Relaxed);
         if is_stirred {
             self.stir.ring();
         }
