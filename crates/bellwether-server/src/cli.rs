@@ -36,7 +36,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod top;
-mod unfinished;
 
 use std::io::Write;
 

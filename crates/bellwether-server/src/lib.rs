@@ -12,6 +12,7 @@ mod http;
 mod observe;
 mod serve;
 mod time;
+mod unfinished;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;

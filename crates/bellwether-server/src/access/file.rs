@@ -1,21 +1,22 @@
 //! The file of rules: read whole, replaced whole.
 //!
 //! ```text
-//!   lock FILE.lock ─► read ─► change ─► write FILE.new, flush ─► rename ─► flush the folder
+//!   lock FILE.lock ─► read ─► change ─► write another, flush ─► rename ─► flush the folder
 //! ```
 //!
 //! Tokens are kept as SHA-256 only. Keys to sign with are kept as they are, because an HMAC needs
 //! them: so the file is this user's alone, and one that others can read is refused.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::rule::{Kept, Rule, Rules};
+use crate::unfinished::{CannotWrite, Unfinished};
 
 const VERSION: u32 = 1;
 /// More than anybody needs; a file that is not ours is not read to its end.
@@ -102,32 +103,20 @@ pub(crate) fn change<T>(
 
 /// Held until it is dropped. The lock has a file of its own: the other one is replaced.
 fn lock(path: &Path) -> io::Result<File> {
-    let lock = private().create(true).truncate(false).open(beside(path, ".lock"))?;
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let mut options = OpenOptions::new();
+    let lock = options.write(true).create(true).truncate(false).mode(0o600).open(name)?;
     flock(&lock, FlockOperation::LockExclusive)?;
     Ok(lock)
 }
 
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true).mode(0o600);
-    options
-}
-
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
 /// Puts a file of this user's alone in the place of another, or there is the old one still.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let new = beside(path, ".new");
-    // Left behind by one that died: its mode may be any.
-    let _ = fs::remove_file(&new);
-    let mut file = private().create_new(true).open(&new)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    let replace = || {
+        let mut file = Unfinished::beside(path)?;
+        file.write(bytes)?;
+        file.finish(path)
+    };
+    replace().map_err(|cannot: CannotWrite| cannot.error)
 }

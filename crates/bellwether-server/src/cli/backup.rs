@@ -15,7 +15,7 @@ use super::progress::Progress;
 use super::reach::Reach;
 use super::screen::Screen;
 use super::stop::Stop;
-use super::unfinished::Unfinished;
+use crate::unfinished::Unfinished;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -91,7 +91,7 @@ impl Backup {
         store: &Bellwether,
         mut unfinished: Unfinished,
     ) -> Result<Taken, Failure> {
-        let taken = take(store, async |bytes| unfinished.write(bytes)).await?;
+        let taken = take(store, async |bytes| Ok(unfinished.write(bytes)?)).await?;
         // Again: somebody may have been quicker.
         self.check_target()?;
         unfinished.finish(&self.file)?;

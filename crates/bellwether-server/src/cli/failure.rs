@@ -8,6 +8,7 @@ use bellwether::journal::JournalFault;
 use bellwether::{Error, LeaseRefusal, Refusal};
 
 use crate::config::ConfigFault;
+use crate::unfinished::CannotWrite;
 
 /// There was nothing to do, or the answer is no.
 pub(crate) const NOTHING: u8 = 1;
@@ -204,6 +205,12 @@ impl From<ConfigFault> for Failure {
 impl From<JournalFault> for Failure {
     fn from(fault: JournalFault) -> Self {
         Self::Journal(fault)
+    }
+}
+
+impl From<CannotWrite> for Failure {
+    fn from(cannot: CannotWrite) -> Self {
+        Self::Start(cannot.to_string())
     }
 }
 

@@ -13,7 +13,7 @@ use super::form;
 use super::human::{Wall, count};
 use super::progress::Progress;
 use super::screen::{Format, Screen};
-use super::unfinished::Unfinished;
+use crate::unfinished::Unfinished;
 
 const EXAMPLES: &str = "\
 Examples:
