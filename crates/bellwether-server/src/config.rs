@@ -166,7 +166,8 @@ settings! {
     /// The longest hello on the wire: the only frame of somebody who is not known yet.
     wire_hello_bytes_max: Whole<256, 65_536> = "4096";
     /// Whoever asks on the wire without a pause is waited for awake, for so long at most, by one
-    /// connection at a time: it is answered sooner, and a core has no rest meanwhile. 0 is never.
+    /// connection at a time: it is answered sooner, and a core has no rest meanwhile. 0 is
+    /// never, and on one core it never is.
     wire_awake_us_max: Whole<0, 10_000> = "200";
     /// The pace, in bytes a second: of a request's body, of a frame of the wire that has begun, and
     /// of reading answers. Connections that are slower are dropped, and locks that were taken on

@@ -45,7 +45,8 @@ pub struct Limits {
     pub hello_bytes_max: u32,
     /// How fast a frame must come that has begun, and answers be taken.
     pub pace: Pace,
-    /// Whoever asks again and again is waited for awake, for so long at most; zero is never.
+    /// Whoever asks again and again is waited for awake, for so long at most; never on one core, nor
+    /// if it is zero.
     pub awake_us_max: u32,
 }
 
@@ -147,6 +148,11 @@ impl Acceptor {
             }
         };
         let name = format!("bellwether {}", env!("CARGO_PKG_VERSION")).into();
+        // On a single core, or with no more than that of several, it would take the time of those it
+        // waits for.
+        let is_alone = std::thread::available_parallelism().map_or(1, usize::from) == 1;
+        let awake_us_max = if is_alone { 0 } else { limits.awake_us_max };
+        let limits = Limits { awake_us_max, ..limits };
         let (local, budget) = (Arc::clone(local), Budget::new(u64::MAX));
         let (speakers, is_awake) = <_>::default();
         Ok(Self { local, speakers, limits, budget, is_awake, name })
