@@ -10,6 +10,7 @@ mod config;
 pub mod fuzz;
 mod http;
 mod observe;
+mod property;
 mod serve;
 mod time;
 mod unfinished;

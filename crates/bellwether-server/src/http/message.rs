@@ -19,8 +19,8 @@ use utoipa::ToSchema;
 use super::extract::{holds_json, present};
 use super::id;
 use super::problem::{Problem, Told};
-use super::property::Property;
 use super::state::State;
+use crate::property::Property;
 use crate::time;
 
 /// A message as it is sent. At most one of `body`, `text` and `base64`; none is an empty body.

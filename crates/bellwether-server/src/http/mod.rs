@@ -31,7 +31,6 @@ mod number;
 mod observer;
 mod openapi;
 pub(crate) mod problem;
-pub(crate) mod property;
 mod queues;
 pub(crate) mod raw;
 mod sessions;

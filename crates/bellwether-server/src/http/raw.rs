@@ -59,7 +59,7 @@ pub(crate) fn read_fields(headers: &HeaderMap, mut message: Message) -> Told<Mes
         message.scheduled_at = Some(wall_time("Bellwether-Scheduled-At", &at)?);
     }
     if let Some(json) = text("bellwether-properties")? {
-        let properties: std::collections::BTreeMap<String, super::property::Property> =
+        let properties: std::collections::BTreeMap<String, crate::property::Property> =
             parse_json(json.as_bytes())?;
         message.properties.extend(properties.into_iter().map(|(key, value)| (key, value.0)));
     }

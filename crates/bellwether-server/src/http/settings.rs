@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::extract::maybe;
 use super::problem::{Problem, Told};
-use super::property::INTEGER_MAX;
+use crate::property::INTEGER_MAX;
 
 /// How a queue behaves. What is left out has its default.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

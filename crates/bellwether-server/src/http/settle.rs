@@ -14,8 +14,8 @@ use super::caller::Caller;
 use super::extract::{Json, Path, json};
 use super::id;
 use super::problem::{Problem, Told};
-use super::property::Property;
 use super::state::unexpected;
+use crate::property::Property;
 use crate::time;
 
 /// Deliveries to be ended, each by itself.

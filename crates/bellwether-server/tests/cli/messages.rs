@@ -32,7 +32,7 @@ fn a_message_is_sent_with_everything_it_can_say() {
         "--property",
         "tip:double=0.5",
         "--property",
-        "urgent:bool=true",
+        "urgent:boolean=true",
         "--ttl",
         "1h",
     ];
@@ -55,7 +55,7 @@ fn a_message_is_sent_with_everything_it_can_say() {
     }
     let properties = &shown["properties"];
     assert_eq!((&properties["table"], &properties["urgent"]), (&json!("4"), &json!(true)));
-    assert_eq!(properties["tip"], json!({ "type": "double", "value": "0.5" }));
+    assert_eq!(properties["tip"], json!({ "type": "double", "value": 0.5 }));
     assert!(shown["expires_at"].is_string());
     let lines = store.ok(&["message", "show", "orders", "1"]);
     assert!(lines.contains("\nproperty          table = 4\n"), "{lines}");

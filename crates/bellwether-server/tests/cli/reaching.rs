@@ -75,7 +75,7 @@ fn what_is_mistyped_is_named_with_what_may_be_meant() {
         (&["queue", "list", "--outptu", "json"], "'--output'"),
         (&["receive", "orders", "--wait", "5"], "\"5\" has no unit; write a duration like"),
         (&["receive", "orders", "--abandon", "--follow"], "cannot be used with"),
-        (&["send", "orders", "x", "--property", "n:int=x"], "\"x\" is no \"int\""),
+        (&["send", "orders", "x", "--property", "n:int=x"], "\"x\" is no int"),
         (&["send", "orders", "x", "--at", "noon"], "it is not a time; write one like"),
         (&["queue", "set", "orders", "--size-max", "ten"], "write a size like"),
         (&["message", "show", "orders", "first"], "invalid value 'first'"),

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::super::human::{Size, Wall};
 use super::super::table;
 use super::{Fields, Object, base64, put, read_base64, time, value};
+use crate::property;
 
 /// A message as the store shows it.
 pub(crate) fn to_json(received: &Received) -> Value {
@@ -45,7 +46,7 @@ pub(crate) fn put_message(object: &mut Object, message: &Message) {
     if !message.properties.is_empty() {
         let properties = message.properties.iter();
         let properties: Object =
-            properties.map(|(name, v)| (name.clone(), value::to_json(v))).collect();
+            properties.map(|(name, v)| (name.clone(), property::to_json(v))).collect();
         object.insert("properties".into(), Value::Object(properties));
     }
     if message.body_kind != BodyKind::Data {
@@ -88,9 +89,9 @@ pub(crate) fn read_message(fields: &Fields<'_>) -> Result<Message, String> {
     message.content_type = fields.text("content_type")?;
     if let Some(properties) = fields.maybe("properties", Value::as_object)? {
         for (name, json) in properties {
-            let read = value::from_json(json);
-            let bad = || format!("the property {name:?} has no value that makes sense");
-            message.properties.insert(name.clone(), read.ok_or_else(bad)?);
+            let read = property::from_json(json.clone());
+            let read = read.map_err(|why| format!("the property {name:?}: {why}"))?;
+            message.properties.insert(name.clone(), read);
         }
     }
     Ok(message)

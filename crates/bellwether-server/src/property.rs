@@ -15,7 +15,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::id;
+use crate::http::id;
 use crate::time;
 
 /// The largest whole number that survives JavaScript.
@@ -149,6 +149,17 @@ fn typed(name: &str, value: &Json) -> Result<Value, String> {
     read.ok_or_else(|| format!("{value} is no {name}"))
 }
 
+/// A value of a named type out of a text.
+pub(crate) fn from_text(name: &str, text: &str) -> Result<Value, String> {
+    let json = match name {
+        // What JSON has a word for.
+        "null" | "boolean" => serde_json::from_str(text).ok(),
+        "float" | "double" => text.parse::<f64>().ok().filter(|n| n.is_finite()).map(Json::from),
+        _ => None,
+    };
+    typed(name, &json.unwrap_or_else(|| text.into()))
+}
+
 /// A whole number, as a number or as its digits.
 fn integer<T: TryFrom<i128>>(value: &Json) -> Option<T> {
     let n = match value {
@@ -253,6 +264,20 @@ mod tests {
             let text = serde_json::to_string(&Property(value.clone())).unwrap();
             let back: Property = serde_json::from_str(&text).unwrap();
             assert_eq!(back.0, value, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_a_value_of_the_type_it_is_said_to_be() {
+        let read = |name, text| from_text(name, text).unwrap();
+        assert_eq!(read("boolean", "false"), Value::Bool(false));
+        assert_eq!(read("double", "-0.5"), Value::Double(-0.5));
+        assert_eq!(read("float", "-Infinity"), Value::Float(f32::NEG_INFINITY));
+        assert_eq!(read("ubyte", "255"), Value::Ubyte(255));
+        assert_eq!(read("string", "true"), Value::String("true".into()));
+        assert_eq!(read("null", "null"), Value::Null);
+        for (name, text) in [("boolean", "yes"), ("double", "nan"), ("int", "1.5"), ("null", "0")] {
+            assert!(from_text(name, text).is_err(), "{name} {text}");
         }
     }
 
