@@ -138,7 +138,7 @@ pub struct Acceptor {
 impl Acceptor {
     /// Opens the store of this process. A store that is itself reached over a wire has a server
     /// already.
-    pub fn new(bellwether: &Bellwether, limits: Limits) -> Result<Self, Error> {
+    pub fn new(bellwether: &Bellwether, mut limits: Limits) -> Result<Self, Error> {
         let local = match &bellwether.inner.engine {
             Engine::Local { local, .. } => local,
             Engine::Remote(remote) => {
@@ -150,9 +150,9 @@ impl Acceptor {
         let name = format!("bellwether {}", env!("CARGO_PKG_VERSION")).into();
         // On a single core, or with no more than that of several, it would take the time of those it
         // waits for.
-        let is_alone = std::thread::available_parallelism().map_or(1, usize::from) == 1;
-        let awake_us_max = if is_alone { 0 } else { limits.awake_us_max };
-        let limits = Limits { awake_us_max, ..limits };
+        if std::thread::available_parallelism().map_or(1, usize::from) == 1 {
+            limits.awake_us_max = 0;
+        }
         let (local, budget) = (Arc::clone(local), Budget::new(u64::MAX));
         let (speakers, is_awake) = <_>::default();
         Ok(Self { local, speakers, limits, budget, is_awake, name })

@@ -38,10 +38,8 @@ impl<'a> Vigil<'a> {
     /// Something came or went: the rest is over, and the next one begins.
     pub(super) fn stir(&mut self, now_us: u64) {
         let is_short = now_us - self.rests_since_us <= self.rest_us_max;
-        self.soon = match is_short {
-            true => SOON_MAX.min(self.soon + 1),
-            false => self.soon.saturating_sub(SOON_MIN),
-        };
+        self.soon =
+            if is_short { SOON_MAX.min(self.soon + 1) } else { self.soon.saturating_sub(SOON_MIN) };
         self.rests_since_us = now_us;
     }
 
