@@ -96,7 +96,7 @@ STRUCTURES = {
     "MemberInfo": "id: bits128, slot: u32, metadata: text, joined_at: u64, leases: [(name, u64)]",
     "LeaseInfo": "name: name, kind: LeaseKind, state: LeaseState, term: u64, id: bits128?, "
     "holder: bits128?, metadata: text, ttl_ms: u64, remaining_ms: u64, granted_at: u64, "
-    "version: u64, step_down_asked: bool, waiting: [bits128]",
+    "version: u64, flags: byte, successor: bits128 if 4, waiting: [bits128]",
     "SessionInfo": "id: name, messages: u64, hold: Holder?, waits_for: u64?, state: u64, "
     "place: Place",
     "Holder": "member: bits128?, remaining_ms: u64",
@@ -190,6 +190,8 @@ CHOICES = {
         6: ("NotPresent", "lease: name"),
         7: ("TermOver", "lease: name, term: u64"),
         8: ("NotGranted", "lease: name"),
+        9: ("Paused", "lease: name"),
+        10: ("NotInLine", "lease: name, member: bits128"),
     },
     "HeldSet": {1: ("Same", "count: u32, digest: bits64"), 2: ("List", "leases: [(name, u64)]")},
     "Sequences": {1: ("Run", "first: u64, count: u32"), 2: ("List", "list: [u64]")},
@@ -247,7 +249,7 @@ WORDS = {
     "Status": ["Active", "SendDisabled", "ReceiveDisabled", "Disabled"],
     "Durability": ["Flushed", "Relaxed"],
     "ReceiveMode": ["PeekLock", "ReceiveAndDelete"],
-    "LeaseKind": ["Bound", "Standing"],
+    "LeaseKind": ["Bound", "Standing", "Connected"],
     "Operation": ["Send", "Receive"],
     "LeaseState": ["Available", "Leased", "Expired", "Breaking", "Broken"],
     "Reason": [

@@ -132,6 +132,7 @@ async fn complete_batch(bw: &Bellwether, queue: &Queue, tokens: Vec<LockToken>) 
         number: RequestNumber(0),
         answered_below: RequestNumber(0),
         command: Command::Settle { from: QueuePath::main(queue.name().clone()), settlements },
+        fence: None,
     };
     bw.call(request, Vec::new()).await.expect("completed");
 }

@@ -17,11 +17,18 @@
 //!    is in flight; a renewal that succeeds later does not bring the term back.
 //! 3. *Stop, then release.* The work is told to stop, has ended, and only then is the lease given
 //!    back. Until it has ended the lease is renewed, so that no successor starts beside it.
-//! 4. *One id, one tenure.* An ask whose answer was lost is repeated under the same id, for it may
+//! 4. *Nobody beside a successor.* Work that has not stopped is aborted before the lease could be
+//!    granted to somebody else: 95 % of the ttl after the last answered renewal was sent, if not
+//!    earlier because its time to stop is over.
+//! 5. *Renewing is not working.* A work that shows no progress for longer than its limit is stopped
+//!    on purpose: whoever renews for it cannot tell that it hangs.
+//! 6. *One id, one tenure.* An ask whose answer was lost is repeated under the same id, for it may
 //!    have been granted. After a tenure the id is never used again.
 //!
 //! The shell feeds every answer back as an event with its attempt, and [`Event::Wake`] at
 //! [`Candidacy::next_wake`]. Early, late and doubled events do no harm.
+
+use std::fmt;
 
 use crate::chance::Chance;
 use crate::command::LeaseKind;
@@ -37,6 +44,9 @@ pub const BACK_OFF_MS_MIN: u64 = 1_000;
 pub const BACK_OFF_MS_MAX: u64 = 60_000;
 /// A renewal goes out every third of the ttl: two may fail before trust ends.
 const RENEWALS_PER_TTL: u64 = 3;
+
+/// Part of the ttl that is left for the aborting itself.
+const ABORTING_PERCENT: u64 = 10;
 
 const _: () = assert!(200 / RENEWALS_PER_TTL < limits::LEASE_TRUST_PERCENT);
 
@@ -54,14 +64,23 @@ pub struct Config {
     pub retry_ms: u64,
     /// How long the work may take to stop before it is aborted.
     pub stop_ms: u64,
+    /// How long the work may go without showing progress; zero for as long as it likes.
+    pub stall_ms: u64,
+    /// Leads one term at most, and closes when it is over.
+    pub once: bool,
 }
 
 impl Config {
     /// Refuses what cannot work.
     pub fn check(&self) -> Result<(), Refusal> {
         check_ttl(LeaseKind::Bound, self.ttl_ms)?;
-        let waits = [("wait_ms", self.wait_ms), ("stop_ms", self.stop_ms)];
-        for (what, ms) in waits.into_iter().chain([("retry_ms", self.retry_ms)]) {
+        let waits = [
+            ("wait_ms", self.wait_ms),
+            ("retry_ms", self.retry_ms),
+            ("stop_ms", self.stop_ms),
+            ("stall_ms", self.stall_ms),
+        ];
+        for (what, ms) in waits {
             if ms > limits::WAIT_MS_MAX {
                 let why = format!("{ms} ms is longer than {} ms", limits::WAIT_MS_MAX);
                 return Err(Refusal::InvalidValue { what, why });
@@ -76,6 +95,13 @@ impl Config {
 
     fn trust_ms(&self) -> u64 {
         self.ttl_ms * limits::LEASE_TRUST_PERCENT / 100
+    }
+
+    /// How long after the end of trust the work may still be stopping: the lease is granted anew
+    /// only later.
+    fn stop_after_trust_ms(&self) -> u64 {
+        let left = limits::LEASE_GRACE_PERCENT - limits::LEASE_TRUST_PERCENT;
+        self.ttl_ms * (left - ABORTING_PERCENT) / 100
     }
 
     fn renew_ms(&self) -> u64 {
@@ -136,6 +162,8 @@ pub enum Event {
     StepDownAsked {
         /// Which term; a word for an earlier one is stale.
         term: Term,
+        /// Who is to be next, if it waits.
+        successor: Option<MemberId>,
     },
     /// The work has ended, told to or by itself.
     WorkEnded(WorkEnd),
@@ -192,6 +220,10 @@ pub enum Action {
     Release {
         /// The id it is or may be held under.
         id: LeaseId,
+        /// Who is to be next, if it waits.
+        successor: Option<MemberId>,
+        /// Why.
+        reason: LossReason,
     },
     /// Tell whoever looks on; only changes are told.
     Announce(View),
@@ -236,6 +268,25 @@ pub enum LossReason {
     WorkFinished,
     /// The work failed.
     WorkFailed,
+    /// The work showed no progress for longer than its limit.
+    Stalled,
+    /// Its holder handed it over.
+    HandedOver,
+}
+
+impl fmt::Display for LossReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::StepDownAsked => "it was asked to step down",
+            Self::Shutdown => "it is shutting down",
+            Self::TrustOver => "no renewal succeeded in time",
+            Self::Refused => "the lease is not its any more",
+            Self::WorkFinished => "its work finished",
+            Self::WorkFailed => "its work failed",
+            Self::Stalled => "its work showed no progress",
+            Self::HandedOver => "it handed over",
+        })
+    }
 }
 
 /// See the module.
@@ -251,6 +302,8 @@ pub struct Candidacy {
     maybe_granted: bool,
     /// Shutdown was asked.
     closing: bool,
+    /// Who is to be next after this tenure.
+    successor: Option<MemberId>,
     /// Terms in a row that ended by themselves too soon.
     short_terms: u32,
     actions: Vec<Action>,
@@ -272,6 +325,8 @@ enum State {
 struct Tenure {
     term: Term,
     since: BootTime,
+    /// When the work last got somewhere.
+    progress_at: BootTime,
     trusted_until: BootTime,
     renewal: Renewal,
 }
@@ -302,6 +357,7 @@ impl Candidacy {
             id: LeaseId(0),
             maybe_granted: false,
             closing: false,
+            successor: None,
             short_terms: 0,
             actions: Vec::new(),
         };
@@ -313,6 +369,7 @@ impl Candidacy {
     /// answer that was waiting while this process slept does not keep a term alive.
     pub fn step(&mut self, now: BootTime, event: Event) -> Vec<Action> {
         self.end_trust(now);
+        self.end_stall(now);
         self.take(now, event);
         self.do_due(now);
         std::mem::take(&mut self.actions)
@@ -330,12 +387,35 @@ impl Candidacy {
             | State::Pausing { until }
             | State::Releasing { until, .. }
             | State::BackingOff { until } => *until,
-            State::Leading(tenure) => renewal(tenure).min(tenure.trusted_until),
+            State::Leading(tenure) => {
+                renewal(tenure).min(tenure.trusted_until).min(self.stalls_at(tenure))
+            }
             // A work that survives being aborted blocks later terms, not the end.
             State::Stopping { aborted: true, .. } if !self.closing => BootTime::NEVER,
-            State::Stopping { tenure, abort_at, .. } => renewal(tenure).min(*abort_at),
+            State::Stopping { abort_at, aborted: true, .. } => *abort_at,
+            State::Stopping { tenure, abort_at, .. } => {
+                renewal(tenure).min(self.abort_at(tenure, *abort_at))
+            }
         };
         (at != BootTime::NEVER).then_some(at)
+    }
+
+    /// The work got somewhere, at that time. Say so before a step, which may find that it stalls.
+    pub fn progressed(&mut self, at: BootTime) {
+        if let State::Leading(tenure) = &mut self.state {
+            tenure.progress_at = tenure.progress_at.max(at);
+        }
+    }
+
+    fn stalls_at(&self, tenure: &Tenure) -> BootTime {
+        match self.config.stall_ms {
+            0 => BootTime::NEVER,
+            stall_ms => tenure.progress_at.plus_ms(stall_ms),
+        }
+    }
+
+    fn abort_at(&self, tenure: &Tenure, grace_over: BootTime) -> BootTime {
+        grace_over.min(tenure.trusted_until.plus_ms(self.config.stop_after_trust_ms()))
     }
 
     /// Whether the lease is surely ours at this moment. Ask right before every act outside the

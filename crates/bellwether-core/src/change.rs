@@ -11,7 +11,7 @@ use crate::name::{
     At, DeliveryNumber, Incarnation, LeaseName, MemberId, MemberSlot, QueueId, QueueName,
     RequestNumber, SequenceNumber, SessionId, Term,
 };
-use crate::outcome::{Outcome, Totals};
+use crate::outcome::{EndedBy, Outcome, Totals};
 use crate::settings::QueueSettings;
 use crate::time::WallTime;
 
@@ -156,6 +156,18 @@ pub enum Change {
         name: LeaseName,
         /// How.
         lease: Box<Lease>,
+    },
+    /// A term of a lease ended. Nothing stands otherwise for it: it is for those who will ask why
+    /// leadership changed, and goes as the journal goes.
+    TermEnded {
+        /// Of which lease.
+        name: LeaseName,
+        /// Which term.
+        term: Term,
+        /// When.
+        at: WallTime,
+        /// Why.
+        by: EndedBy,
     },
     /// The store was restored from a backup: no term granted from here on is below this one.
     TermsFrom {

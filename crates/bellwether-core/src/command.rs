@@ -2,6 +2,7 @@
 //!
 //! Bytes travel beside the command, as a list of contents; the command only knows their lengths.
 
+use crate::fence::Fence;
 use crate::few::Few;
 use crate::message::{NewMessage, Reason};
 use crate::name::{
@@ -22,6 +23,8 @@ pub struct Request {
     pub answered_below: RequestNumber,
     /// What is asked.
     pub command: Command,
+    /// It is refused unless this term is held when it is decided.
+    pub fence: Option<Fence>,
 }
 
 /// What is asked.
@@ -227,8 +230,21 @@ pub enum Command {
     },
     /// The member goes: its leases are released, its waits withdrawn.
     Leave,
+    /// The member has gone without a goodbye. Said by the door that it came through, which saw that;
+    /// no member says it, neither of itself nor of others.
+    Lost {
+        /// What was seen.
+        how: Loss,
+    },
     /// Who is here.
     ListMembers,
+    /// Who is here, when each was last heard of, what it holds and what it waits for; by id.
+    MemberHealth {
+        /// Ids after this one.
+        after: Option<MemberId>,
+        /// At most so many.
+        max: u32,
+    },
 
     /// Asks for a lease.
     Acquire(Acquire),
@@ -257,6 +273,17 @@ pub enum Command {
         /// Who shall have it next, if that member waits for it.
         successor: Option<MemberId>,
     },
+    /// Gives the lease back and says why, for those who will ask why leadership changed.
+    StepDown {
+        /// Which.
+        lease: LeaseName,
+        /// Under which id.
+        id: LeaseId,
+        /// Who shall have it next, if that member waits for it.
+        successor: Option<MemberId>,
+        /// Why.
+        reason: ReleaseReason,
+    },
     /// Takes the lease from its holder. Meant for Azure's clients; prefer asking.
     BreakLease {
         /// Which.
@@ -273,6 +300,34 @@ pub enum Command {
     AskStepDown {
         /// Which.
         lease: LeaseName,
+    },
+    /// Asks the holder to step down in favour of a member that waits in line. Whenever the term
+    /// ends, that member is granted the lease before the others, if it still waits then.
+    HandOver {
+        /// Which.
+        lease: LeaseName,
+        /// To whom.
+        to: MemberId,
+    },
+    /// Nobody is granted the lease until it is resumed; who asks waits in line or is refused.
+    PauseLease {
+        /// Which; also one that nobody ever asked for.
+        lease: LeaseName,
+        /// Whoever holds it is not even asked to step down.
+        keep_leader: bool,
+    },
+    /// The lease is granted again, at once if somebody waits. One that is not paused stays as it is.
+    ResumeLease {
+        /// Which.
+        lease: LeaseName,
+    },
+    /// Waits until the asking member is the next in line for the lease: its last chance to become
+    /// warm before it is granted. Only who is the next is told, so a long line costs nothing.
+    AwaitTurn {
+        /// Which.
+        lease: LeaseName,
+        /// How long to wait.
+        wait_ms: u64,
     },
     /// Who holds it, since when, who waits.
     DescribeLease {
@@ -323,7 +378,9 @@ impl Command {
         match self {
             Self::Receive(receive) => receive.wait_ms,
             Self::Acquire(acquire) => acquire.wait_ms,
-            Self::AcceptSession { wait_ms, .. } | Self::WatchLease { wait_ms, .. } => *wait_ms,
+            Self::AcceptSession { wait_ms, .. }
+            | Self::WatchLease { wait_ms, .. }
+            | Self::AwaitTurn { wait_ms, .. } => *wait_ms,
             _ => 0,
         }
     }
@@ -333,7 +390,9 @@ impl Command {
         match self {
             Self::Receive(receive) => Some(&mut receive.wait_ms),
             Self::Acquire(acquire) => Some(&mut acquire.wait_ms),
-            Self::AcceptSession { wait_ms, .. } | Self::WatchLease { wait_ms, .. } => Some(wait_ms),
+            Self::AcceptSession { wait_ms, .. }
+            | Self::WatchLease { wait_ms, .. }
+            | Self::AwaitTurn { wait_ms, .. } => Some(wait_ms),
             _ => None,
         }
     }
@@ -471,13 +530,53 @@ pub struct Acquire {
     pub priority: i32,
 }
 
-/// The two kinds of lease.
+/// The kinds of lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseKind {
     /// Kept by its member's heartbeat; ended means a new term.
     Bound,
     /// Kept by its own renewals, as Azure's blobs are.
     Standing,
+    /// Bound, and released as soon as its member's last connection is closed, although the member may
+    /// go on: for work whose resources refuse an old term.
+    Connected,
+}
+
+impl LeaseKind {
+    /// Whether its member's heartbeat keeps it.
+    pub fn is_bound(self) -> bool {
+        match self {
+            Self::Bound | Self::Connected => true,
+            Self::Standing => false,
+        }
+    }
+}
+
+/// How it was seen that a member has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The kernel says that its process has ended: what it held is free, as after a goodbye.
+    Died,
+    /// Its last connection was closed, and it may come back: only leases that are
+    /// [`LeaseKind::Connected`] are free.
+    Disconnected,
+}
+
+/// Why a holder gives its lease back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReleaseReason {
+    /// It was asked to step down.
+    Asked,
+    /// Its process shuts down.
+    Shutdown,
+    /// The work it led for is done.
+    Finished,
+    /// The work failed.
+    Failed,
+    /// The work made no progress for too long.
+    Stalled,
+    /// It hands over to a successor of its own choice.
+    HandedOver,
 }
 
 /// The leases a member believes it holds.

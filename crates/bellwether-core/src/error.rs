@@ -5,7 +5,8 @@
 
 use std::fmt;
 
-use crate::name::{LeaseName, QueueName, SequenceNumber, SessionId, Term};
+use crate::fence;
+use crate::name::{LeaseName, MemberId, QueueName, SequenceNumber, SessionId, Term};
 use crate::right::Right;
 
 /// Why the rules said no.
@@ -87,6 +88,16 @@ pub enum Refusal {
         /// On what.
         on: String,
     },
+    /// It was asked under a term that is not held.
+    Fenced {
+        /// The election.
+        election: LeaseName,
+        /// The term that was shown.
+        term: Term,
+        /// The newest term that was granted: the same one if it is over; `None` if there never
+        /// was any.
+        newest: Option<Term>,
+    },
 }
 
 /// What a queue's status can forbid.
@@ -127,6 +138,15 @@ pub enum LeaseRefusal {
     },
     /// Somebody else is first in line, or the wait ended without a grant.
     NotGranted(LeaseName),
+    /// An operator paused it: nobody is granted it until it is resumed.
+    Paused(LeaseName),
+    /// The member that shall have it next does not wait for it.
+    NotInLine {
+        /// The lease.
+        lease: LeaseName,
+        /// Who was named.
+        member: MemberId,
+    },
 }
 
 impl Refusal {
@@ -142,6 +162,7 @@ impl Refusal {
                     LeaseRefusal::Held { .. }
                         | LeaseRefusal::Breaking(_)
                         | LeaseRefusal::NotGranted(_)
+                        | LeaseRefusal::Paused(_)
                 )
         )
     }
@@ -218,6 +239,7 @@ impl fmt::Display for Refusal {
                 "the credential gives no right to {right} on {on}; whoever keeps the server's keys \
                  can grant it"
             ),
+            Self::Fenced { election, term, newest } => fence::explain(f, election, *term, *newest),
         }
     }
 }
@@ -257,6 +279,16 @@ impl fmt::Display for LeaseRefusal {
             Self::NotGranted(lease) => {
                 write!(f, "lease {lease:?} was not granted within the wait; ask again")
             }
+            Self::Paused(lease) => write!(
+                f,
+                "lease {lease:?} is paused and granted to nobody; wait in line for it, or have it \
+                 resumed"
+            ),
+            Self::NotInLine { lease, member } => write!(
+                f,
+                "member {member} does not wait for lease {lease:?} and cannot be handed it; name \
+                 one of those in line"
+            ),
         }
     }
 }

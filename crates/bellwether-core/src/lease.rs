@@ -18,7 +18,9 @@
 //!    one; the same acquire repeated after a lost answer does not.
 //! 3. A bound lease is granted anew only after 105 % of its ttl, while its holder trusts 80 %,
 //!    counted from before it asked: beliefs cannot overlap.
-//! 4. `version` grows with everything an onlooker could see and stays with a renewal in time, so
+//! 4. A paused lease is granted to nobody; who holds it goes on, and the same acquire repeated is
+//!    still confirmed.
+//! 5. `version` grows with everything an onlooker could see and stays with a renewal in time, so
 //!    that an equal version means there is nothing to write down.
 //!
 //! The rules decide and change nothing: each returns the record as it would be. Write it down
@@ -53,6 +55,11 @@ pub struct Lease {
     pub version: u64,
     /// Somebody asked the holder to step down.
     pub step_down_asked: bool,
+    /// Who shall have it next, if that member waits then; zero for whoever is first in line. The
+    /// wish ends with the next grant.
+    pub successor: MemberSlot,
+    /// Nobody is granted it until it is resumed; whoever holds it goes on.
+    pub paused: bool,
 }
 
 /// How a lease was left by the last action on it.
@@ -118,7 +125,7 @@ pub fn check_ttl(kind: LeaseKind, ttl_ms: u64) -> Result<(), Refusal> {
     let range = limits::LEASE_MS_MIN..=limits::LEASE_MS_MAX;
     let why = match (ttl_ms, kind) {
         (limits::LEASE_MS_INFINITE, LeaseKind::Standing) => return Ok(()),
-        (limits::LEASE_MS_INFINITE, LeaseKind::Bound) => {
+        (limits::LEASE_MS_INFINITE, LeaseKind::Bound | LeaseKind::Connected) => {
             "a lease bound to a member ends with it and cannot be infinite".to_owned()
         }
         _ if range.contains(&ttl_ms) => return Ok(()),
@@ -134,11 +141,11 @@ impl Lease {
             _ if self.ttl_ms == limits::LEASE_MS_INFINITE => u64::MAX,
             LeaseKind::Standing => self.ttl_ms,
             #[cfg(not(planted_bug = "expire_early"))]
-            LeaseKind::Bound => {
+            LeaseKind::Bound | LeaseKind::Connected => {
                 self.ttl_ms.saturating_mul(limits::LEASE_GRACE_PERCENT).div_ceil(100)
             }
             #[cfg(planted_bug = "expire_early")]
-            LeaseKind::Bound => self.ttl_ms * 70 / 100,
+            LeaseKind::Bound | LeaseKind::Connected => self.ttl_ms * 70 / 100,
         }
     }
 
@@ -209,6 +216,9 @@ impl LeaseAt<'_> {
                 return Err(LeaseRefusal::Held { lease: self.name.clone(), term });
             }
             LeaseState::Available | LeaseState::Expired | LeaseState::Broken => {
+                if self.is_paused() {
+                    return Err(LeaseRefusal::Paused(self.name.clone()));
+                }
                 return Ok(self.grant(ask, member));
             }
         }
@@ -239,6 +249,8 @@ impl LeaseAt<'_> {
             granted_at: self.now.wall,
             version: self.lease.map_or(1, |lease| lease.version + 1),
             step_down_asked: false,
+            successor: MemberSlot(0),
+            paused: false,
         };
         Decision { outcome: lease.granted(), lease }
     }
@@ -266,7 +278,7 @@ impl LeaseAt<'_> {
         let renewed = match self.state() {
             LeaseState::Leased => Lease { hold, ..lease.clone() },
             #[cfg(not(planted_bug = "late_renew_accepted"))]
-            LeaseState::Expired if lease.kind == LeaseKind::Bound => {
+            LeaseState::Expired if lease.kind.is_bound() => {
                 return Err(LeaseRefusal::TermOver { lease: self.name.clone(), term: lease.term });
             }
             LeaseState::Expired => lease.left(hold),
@@ -301,6 +313,7 @@ impl LeaseAt<'_> {
             term: self.next_term(),
             granted_at: self.now.wall,
             step_down_asked: false,
+            successor: MemberSlot(0),
             ..lease.left(Hold::Held { id: to, renewed_at: self.renewed_at() })
         };
         Ok(Decision { outcome: changed.granted(), lease: changed })
@@ -344,19 +357,60 @@ impl LeaseAt<'_> {
         }
     }
 
-    /// Leaves a word for the holder; it decides.
-    pub fn ask_step_down(&self) -> Result<Decision, LeaseRefusal> {
+    /// Leaves a word for the holder; it decides. A wish who shall follow replaces an earlier one;
+    /// without one the earlier stands.
+    pub fn ask_step_down(&self, successor: Option<MemberSlot>) -> Result<Decision, LeaseRefusal> {
         let lease = self.present()?;
-        let lease = match self.state() {
-            LeaseState::Leased if !lease.step_down_asked => {
-                Lease { step_down_asked: true, ..lease.left(lease.hold) }
-            }
-            LeaseState::Leased | LeaseState::Breaking => lease.clone(),
-            LeaseState::Available | LeaseState::Expired | LeaseState::Broken => {
-                return Err(LeaseRefusal::NotPresent(self.name.clone()));
-            }
+        if self.holder().is_none() {
+            return Err(LeaseRefusal::NotPresent(self.name.clone()));
+        }
+        // One that is being broken ends anyway: only who follows can still be said.
+        let asked = lease.step_down_asked || self.state() == LeaseState::Leased;
+        let successor = successor.unwrap_or(lease.successor);
+        let lease = if (asked, successor) == (lease.step_down_asked, lease.successor) {
+            lease.clone()
+        } else {
+            Lease { step_down_asked: asked, successor, ..lease.left(lease.hold) }
         };
         Ok(Decision { lease, outcome: Outcome::Done })
+    }
+
+    /// From here on nobody is granted it, also under a name that has no history yet. Whoever holds
+    /// it is asked to step down, unless it shall be kept.
+    pub fn pause(&self, keep_leader: bool) -> Decision {
+        let unheard_of = || Lease {
+            term: Term(0),
+            hold: Hold::Free,
+            kind: LeaseKind::Bound,
+            ttl_ms: 0,
+            member: MemberSlot(0),
+            metadata: String::new(),
+            granted_at: self.now.wall,
+            version: 0,
+            step_down_asked: false,
+            successor: MemberSlot(0),
+            paused: false,
+        };
+        let lease = self.lease.cloned().unwrap_or_else(unheard_of);
+        let asks = !keep_leader && self.state() == LeaseState::Leased;
+        let asked = lease.step_down_asked || asks;
+        let lease = if lease.paused && asked == lease.step_down_asked {
+            lease
+        } else {
+            Lease { paused: true, step_down_asked: asked, ..lease.left(lease.hold) }
+        };
+        Decision { lease, outcome: Outcome::Done }
+    }
+
+    /// It may be granted again. `None` if it was not paused.
+    pub fn resume(&self) -> Option<Lease> {
+        let lease = self.lease.filter(|lease| lease.paused)?;
+        Some(Lease { paused: false, ..lease.left(lease.hold) })
+    }
+
+    /// Whether nobody may be granted it.
+    pub fn is_paused(&self) -> bool {
+        self.lease.is_some_and(|lease| lease.paused)
     }
 
     /// Whether the leased object may be written by one who shows `id`. A write that may happen
@@ -397,10 +451,10 @@ impl LeaseAt<'_> {
     /// Only a bound lease is kept by its member's heartbeat.
     fn renewed_at(&self) -> BootTime {
         match self.lease.map(|lease| (lease.hold, lease.kind)) {
-            Some((Hold::Held { renewed_at, .. }, LeaseKind::Bound)) => {
+            Some((Hold::Held { renewed_at, .. }, kind)) if kind.is_bound() => {
                 renewed_at.max(self.beaten_at.unwrap_or(renewed_at))
             }
-            Some((Hold::Held { renewed_at, .. }, LeaseKind::Standing)) => renewed_at,
+            Some((Hold::Held { renewed_at, .. }, _)) => renewed_at,
             _ => BootTime::NEVER,
         }
     }

@@ -8,6 +8,7 @@
 //!   Ledger     apply(now, Request)  ──► Answer + Change       all queues, leases and members
 //!   Candidacy  step(now, Event)     ──► Action                one member's view of an election
 //!   Flow       step(now, Event)     ──► Action                one pump's view of its deliveries
+//!   Fleet      step(now, Event)     ──► Action                one member's view of a fleet without a store
 //! ```
 //!
 //! A message, from send to complete:
@@ -29,10 +30,12 @@
 //!
 //! Reading order: [`command`], [`outcome`] and [`change`] are the vocabulary; [`message`] and
 //! [`lease`] are one life each; [`ledger`] puts them together; [`candidacy`] and [`flow`] are the
-//! two machines on the other side; [`limits`] holds every maximum; [`codec`] is what it all looks
+//! two machines on the other side; [`fleet`] elects without any store, by [`lowest`], [`bully`] or
+//! [`ring`]; [`limits`] holds every maximum; [`codec`] is what it all looks
 //! like in bytes.
 
 pub mod backup;
+pub mod bully;
 pub mod candidacy;
 pub mod chance;
 pub mod change;
@@ -42,12 +45,15 @@ pub mod content;
 mod contents;
 mod deadlines;
 pub mod error;
+pub mod fence;
 pub mod few;
 pub mod fixed;
+pub mod fleet;
 pub mod flow;
 pub mod lease;
 pub mod ledger;
 pub mod limits;
+pub mod lowest;
 pub mod member;
 pub mod message;
 pub mod name;
@@ -55,8 +61,10 @@ pub mod outcome;
 mod queue;
 mod ready;
 pub mod right;
+pub mod ring;
 mod session;
 pub mod settings;
+pub mod shards;
 pub mod stats;
 pub mod table;
 pub mod time;

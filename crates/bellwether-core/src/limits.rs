@@ -50,6 +50,13 @@ pub const LEASE_MS_MAX: u64 = 24 * 3600 * 1000;
 /// A lease that never ends.
 pub const LEASE_MS_INFINITE: u64 = u64::MAX;
 
+/// Members of a fleet without a store: everybody speaks to everybody at every beat.
+pub const FLEET_MEMBERS_MAX: usize = 128;
+/// Shortest time between two beats of such a member: below this a scheduler's hiccup is a silence.
+pub const FLEET_BEAT_MS_MIN: u64 = 10;
+/// Longest silence that may be waited for.
+pub const FLEET_SILENCE_MS_MAX: u64 = 3600 * 1000;
+
 /// Longest wait of one call; a caller who wants longer asks again.
 pub const WAIT_MS_MAX: u64 = 24 * 3600 * 1000;
 

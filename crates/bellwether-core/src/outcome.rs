@@ -1,7 +1,7 @@
 //! What the ledger answers.
 
 use crate::backup::BackupStep;
-use crate::command::LeaseKind;
+use crate::command::{LeaseKind, ReleaseReason};
 use crate::content::{ContentId, Place};
 use crate::error::Refusal;
 use crate::message::{MessageView, Reason};
@@ -100,6 +100,13 @@ pub enum Outcome {
     Leases(Vec<LeaseInfo>),
     /// Terms of a lease, the newest first.
     Terms(Vec<TermInfo>),
+    /// Members, with what shows how they are.
+    MemberHealth(Vec<MemberHealth>),
+    /// Whether the asking member is the next in line; it is not if the wait ended.
+    Turn {
+        /// It is.
+        next: bool,
+    },
     /// A step of a backup; its bytes travel beside the outcome.
     Backup(BackupStep),
 }
@@ -296,6 +303,19 @@ pub struct MemberInfo {
     pub leases: Vec<(LeaseName, Term)>,
 }
 
+/// How a member is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberHealth {
+    /// Who, since when, and what it holds.
+    pub info: MemberInfo,
+    /// How long it may be silent.
+    pub ttl_ms: u64,
+    /// How long ago it was last heard of.
+    pub silent_ms: u64,
+    /// The leases it stands in line for.
+    pub waits_for: Vec<LeaseName>,
+}
+
 /// One lease, as seen from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseInfo {
@@ -323,7 +343,11 @@ pub struct LeaseInfo {
     pub version: u64,
     /// Somebody asked the holder to step down.
     pub step_down_asked: bool,
-    /// Who waits, next first.
+    /// Nobody is granted it until it is resumed.
+    pub paused: bool,
+    /// Who shall have it next, by an operator's wish.
+    pub successor: Option<MemberId>,
+    /// Who waits, next first: the successor that was named, then by priority, then by age.
     pub waiting: Vec<MemberId>,
 }
 
@@ -359,13 +383,42 @@ pub struct TermInfo {
     pub left_as: LeftAs,
 }
 
-/// What became of a term. One that runs out is not written down anywhere: it is held to the end.
+/// What became of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftAs {
-    /// It stands, or its time ran out.
+    /// It stands; or it ended and nobody wrote down how, as earlier versions did not.
     Held,
-    /// Its holder gave it back, or said goodbye.
+    /// Its holder gave it back or said goodbye; nobody wrote down when.
     Released,
-    /// It was taken away.
+    /// It is being taken away; or it was, and nobody wrote down when.
     Broken,
+    /// It is over.
+    Ended {
+        /// Since when.
+        at: WallTime,
+        /// Why.
+        by: EndedBy,
+    },
+}
+
+/// What ended a term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndedBy {
+    /// Its holder gave it back.
+    Released {
+        /// Why, if it said so.
+        reason: Option<ReleaseReason>,
+    },
+    /// Its holder said goodbye with all that it held.
+    Goodbye,
+    /// Its holder's process has ended: proved, not guessed from silence.
+    Died,
+    /// It was not renewed in time: its holder crashed, froze, or could not be reached.
+    RanOut,
+    /// It was broken: taken away without the holder.
+    Broken,
+    /// Its holder gave it another id, and so another term.
+    ChangedId,
+    /// Its holder's last connection was closed, and it was a lease that ends with that.
+    Disconnected,
 }

@@ -23,6 +23,7 @@ use std::fmt;
 
 use crate::command::Command;
 use crate::error::Refusal;
+use crate::fence::Fence;
 
 /// What one may do.
 ///
@@ -139,6 +140,16 @@ impl Grants {
     /// Refuses a command that is not granted.
     pub fn check_command(&self, command: &Command) -> Result<(), Refusal> {
         self.check(&needs(command))
+    }
+
+    /// Refuses a fence of an election that nothing is granted on: what is said of its terms is for
+    /// those who may look at it, or lead.
+    pub fn check_fence(&self, fence: &Fence) -> Result<(), Refusal> {
+        let need = |right| Need { right, of: Of::Lease(&fence.election) };
+        if Right::ALL.into_iter().any(|right| self.covers(&need(right))) {
+            return Ok(());
+        }
+        Err(need(Right::Listen).refusal())
     }
 }
 

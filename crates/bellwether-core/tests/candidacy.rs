@@ -11,7 +11,15 @@ use bellwether_core::time::BootTime;
 const TERM: Term = Term(7);
 
 fn config() -> Config {
-    Config { member: MemberId(0x77), ttl_ms: 10_000, wait_ms: 0, retry_ms: 5_000, stop_ms: 3_000 }
+    Config {
+        member: MemberId(0x77),
+        ttl_ms: 10_000,
+        wait_ms: 0,
+        retry_ms: 5_000,
+        stop_ms: 3_000,
+        stall_ms: 0,
+        once: false,
+    }
 }
 
 struct Story {
@@ -62,6 +70,10 @@ impl Story {
 
     fn renew(&self, deadline: u64) -> Action {
         Action::Renew { attempt: self.attempt, id: self.id, deadline: BootTime(deadline) }
+    }
+
+    fn release(&self, reason: LossReason) -> Action {
+        Action::Release { id: self.id, successor: None, reason }
     }
 
     fn acquire(&self) -> Action {
@@ -131,7 +143,7 @@ fn a_hanging_renewal_ends_the_term_in_time() {
     assert!(!story.trusted(8_200));
     assert_eq!(late, [story.renew(8_200 + 3_333)], "to keep others away until the work has ended");
     let ended = story.at(8_300, Event::WorkEnded(WorkEnd::Finished));
-    assert_eq!(ended, [following(LossReason::TrustOver), Action::Release { id: story.id }]);
+    assert_eq!(ended, [following(LossReason::TrustOver), story.release(LossReason::TrustOver)]);
 }
 
 /// The machine was suspended; a renewal that waited in the socket comes too late.
@@ -201,9 +213,9 @@ fn a_definite_loss_stops_the_work_and_releases_nothing() {
 #[test]
 fn the_lease_is_released_after_the_work_has_ended() {
     let mut story = Story::leading();
-    let stale = story.at(1_000, Event::StepDownAsked { term: Term(6) });
+    let stale = story.at(1_000, Event::StepDownAsked { term: Term(6), successor: None });
     assert_eq!(stale, [], "a word for an earlier term");
-    let stop = story.at(2_000, Event::StepDownAsked { term: TERM });
+    let stop = story.at(2_000, Event::StepDownAsked { term: TERM, successor: None });
     assert_eq!(stop, stopping(LossReason::StepDownAsked));
     let (at, renewal) = story.wake();
     assert_eq!((at, renewal.len()), (3_433, 1));
@@ -211,7 +223,10 @@ fn the_lease_is_released_after_the_work_has_ended() {
     story.at(3_500, Event::Renewed { attempt: story.attempt });
     assert!(story.trusted(4_900), "the work may clean up");
     let ended = story.at(4_900, Event::WorkEnded(WorkEnd::Finished));
-    assert_eq!(ended, [following(LossReason::StepDownAsked), Action::Release { id: story.id }]);
+    assert_eq!(
+        ended,
+        [following(LossReason::StepDownAsked), story.release(LossReason::StepDownAsked)]
+    );
     assert!(!story.trusted(4_900));
     story.at(5_000, Event::Released);
     let next = story.candidacy.next_wake().expect("another ask").0;
@@ -225,7 +240,7 @@ fn the_lease_is_released_after_the_work_has_ended() {
 #[test]
 fn work_that_does_not_stop_is_aborted_and_nothing_released_early() {
     let mut story = Story::leading();
-    story.at(2_000, Event::StepDownAsked { term: TERM });
+    story.at(2_000, Event::StepDownAsked { term: TERM, successor: None });
     story.wake();
     story.at(3_500, Event::Renewed { attempt: story.attempt });
     assert_eq!(story.wake(), (5_000, vec![Action::AbortWork]));
@@ -233,7 +248,83 @@ fn work_that_does_not_stop_is_aborted_and_nothing_released_early() {
     assert_eq!(story.at(50_000, Event::Wake), []);
     assert!(!story.trusted(50_000));
     let ended = story.at(60_000, Event::WorkEnded(WorkEnd::Failed));
-    assert_eq!(ended, [following(LossReason::StepDownAsked), Action::Release { id: story.id }]);
+    assert_eq!(
+        ended,
+        [following(LossReason::StepDownAsked), story.release(LossReason::StepDownAsked)]
+    );
+}
+
+/// Cut off, the work has until shortly before somebody else could lead, however long its grace is;
+/// so also if the store is lost while it stops.
+#[test]
+fn work_is_aborted_before_anybody_else_could_lead() {
+    let mut story = Story::leading();
+    story.wake();
+    story.at(8_100, Event::Wake);
+    assert_eq!(
+        story.wake(),
+        (9_600, vec![Action::AbortWork]),
+        "sent at 100, granted anew at 10,600"
+    );
+
+    let mut story = Story::leading();
+    story.at(7_000, Event::StepDownAsked { term: TERM, successor: None });
+    story.at(7_000, Event::RenewUnknown { attempt: story.attempt });
+    let aborted = loop {
+        let (at, actions) = story.wake();
+        match actions[..] {
+            [Action::Renew { attempt, .. }] => story.at(at, Event::RenewUnknown { attempt }),
+            _ => break (at, actions),
+        };
+    };
+    assert_eq!(aborted, (9_600, vec![Action::AbortWork]), "not at 10,000, when its grace is over");
+}
+
+/// Whoever renews for a work that hangs keeps nobody in office.
+#[test]
+fn work_that_shows_no_progress_is_stopped_on_purpose() {
+    let mut story = Story::new(Config { stall_ms: 2_000, ..config() });
+    story.at(0, Event::Start);
+    story.at(100, Event::Acquired { attempt: story.attempt, term: TERM });
+    story.at(200, Event::Renewed { attempt: story.attempt });
+    story.candidacy.progressed(BootTime(1_500));
+    assert_eq!(story.at(2_100, Event::Wake), [], "it got somewhere");
+    story.candidacy.progressed(BootTime(1_400));
+    assert_eq!(story.wake().0, 3_433, "a renewal");
+    story.candidacy.progressed(BootTime(1_500));
+    let stop = story.at(3_500, Event::Renewed { attempt: story.attempt });
+    assert_eq!(stop, stopping(LossReason::Stalled));
+    assert!(story.trusted(3_500), "it may clean up");
+    let ended = story.at(3_600, Event::WorkEnded(WorkEnd::Finished));
+    assert_eq!(ended, [following(LossReason::Stalled), story.release(LossReason::Stalled)]);
+    story.at(3_700, Event::Released);
+    let next = story.candidacy.next_wake().expect("another ask").0;
+    assert!(next > 3_700, "others go first");
+}
+
+/// A successor that was named is named to the engine.
+#[test]
+fn a_hand_over_names_the_successor_once_the_work_has_ended() {
+    let mut story = Story::leading();
+    let successor = Some(MemberId(0x99));
+    let stop = story.at(2_000, Event::StepDownAsked { term: TERM, successor });
+    assert_eq!(stop, stopping(LossReason::HandedOver));
+    let ended = story.at(2_500, Event::WorkEnded(WorkEnd::Finished));
+    let release = Action::Release { id: story.id, successor, reason: LossReason::HandedOver };
+    assert_eq!(ended, [following(LossReason::HandedOver), release]);
+}
+
+/// Whoever wants one term has one, and leaves.
+#[test]
+fn one_term_is_one_term() {
+    let mut story = Story::new(Config { once: true, ..config() });
+    story.at(0, Event::Start);
+    let refused = Event::AcquireRefused { attempt: story.attempt, retry_after_ms: Some(0) };
+    assert_eq!(story.at(10, refused), [story.acquire()], "none yet");
+    story.at(100, Event::Acquired { attempt: story.attempt, term: TERM });
+    let ended = story.at(2_500, Event::WorkEnded(WorkEnd::Finished));
+    assert_eq!(ended[1..], [story.release(LossReason::WorkFinished)]);
+    assert_eq!(story.at(2_600, Event::Released), [Action::Closed]);
 }
 
 /// A shutdown is bounded even if the work survives being aborted.
@@ -253,7 +344,7 @@ fn a_shutdown_gives_the_lease_back() {
         let mut story = Story::leading();
         assert_eq!(story.at(500, Event::Shutdown), stopping(LossReason::Shutdown));
         let ended = story.at(900, Event::WorkEnded(WorkEnd::Finished));
-        assert_eq!(ended, [following(LossReason::Shutdown), Action::Release { id: story.id }]);
+        assert_eq!(ended, [following(LossReason::Shutdown), story.release(LossReason::Shutdown)]);
         assert_eq!(story.at(10_900, answer), [Action::Closed]);
         assert_eq!(story.at(11_000, Event::Start), [], "closed is closed");
         assert_eq!(story.candidacy.next_wake(), None);
@@ -270,7 +361,7 @@ fn a_shutdown_without_a_lease_is_prompt() {
     let mut story = Story::new(config());
     story.at(0, Event::Start);
     let attempt = story.attempt;
-    assert_eq!(story.at(10, Event::Shutdown), [Action::Release { id: story.id }]);
+    assert_eq!(story.at(10, Event::Shutdown), [story.release(LossReason::Shutdown)]);
     assert_eq!(story.at(20, Event::Acquired { attempt, term: TERM }), [], "never started");
     assert_eq!(story.at(30, Event::Released), [Action::Closed]);
 
@@ -282,7 +373,7 @@ fn a_shutdown_without_a_lease_is_prompt() {
     let mut story = Story::new(config());
     story.at(0, Event::Start);
     story.at(10, Event::AcquireUnknown { attempt: story.attempt });
-    assert_eq!(story.at(20, Event::Shutdown), [Action::Release { id: story.id }]);
+    assert_eq!(story.at(20, Event::Shutdown), [story.release(LossReason::Shutdown)]);
 }
 
 /// "held by another" is normal: ask again after a pause, sooner if told or hinted.
@@ -346,7 +437,7 @@ fn a_grant_from_the_line_is_confirmed_first() {
     assert!(story.trusted(37_999) && !story.trusted(38_000));
     let mut story = waiting();
     let late = story.at(36_000, Event::Acquired { attempt: story.attempt, term: TERM });
-    assert_eq!(late, [Action::Release { id: story.id }]);
+    assert_eq!(late, [story.release(LossReason::TrustOver)]);
 }
 
 /// Work that ends at once leads back to the election, ever more slowly: 1 s doubling
@@ -364,7 +455,10 @@ fn work_that_ends_by_itself_backs_off() {
             story.at(now, Event::Renewed { attempt: story.attempt });
         }
         let ended = story.at(now, Event::WorkEnded(WorkEnd::Failed));
-        assert_eq!(ended, [following(LossReason::WorkFailed), Action::Release { id: story.id }]);
+        assert_eq!(
+            ended,
+            [following(LossReason::WorkFailed), story.release(LossReason::WorkFailed)]
+        );
         story.at(now, Event::Released);
         let (at, ask) = story.wake();
         assert_eq!(ask, [story.acquire()]);

@@ -161,6 +161,8 @@ impl World {
             wait_ms: [0, 5_000, 30_000][self.chance.below(3) as usize],
             retry_ms: 3_000,
             stop_ms: 2_000,
+            stall_ms: 0,
+            once: false,
         };
         assert_eq!(config.check(), Ok(()));
         Candidacy::new(config, self.chance.bits())
@@ -266,7 +268,8 @@ impl World {
             Happening::AskStepDown => {
                 let Some(term) = self.lease.as_ref().map(|lease| lease.term) else { return };
                 for to in 0..self.members.len() {
-                    let (life, event) = (self.members[to].life, Event::StepDownAsked { term });
+                    let (life, event) =
+                        (self.members[to].life, Event::StepDownAsked { term, successor: None });
                     self.send(Happening::ToMember { to, life, event });
                 }
             }
@@ -299,7 +302,7 @@ impl World {
                     let cut_ms = clock.when(deadline).saturating_sub(self.now);
                     self.later(cut_ms, answer(Event::RenewUnknown { attempt }));
                 }
-                Action::Release { id } => {
+                Action::Release { id, .. } => {
                     let running = self.members[who].work;
                     assert_eq!(running, None, "seed {}: released while it runs", self.seed);
                     self.send(to_server(Ask::Release { id }));

@@ -195,13 +195,56 @@ fn a_version_moves_with_what_can_be_seen() {
 #[test]
 fn a_request_to_step_down_ends_with_the_term() {
     let lease = held(LeaseKind::Bound, TTL_MS);
-    let asked = look(&lease, 10).ask_step_down().unwrap().lease;
+    let asked = look(&lease, 10).ask_step_down(None).unwrap().lease;
     assert!(asked.step_down_asked && asked.version == lease.version + 1);
-    assert_eq!(look(&asked, 20).ask_step_down().unwrap().lease, asked);
+    assert_eq!(look(&asked, 20).ask_step_down(None).unwrap().lease, asked);
     assert!(look(&asked, 20).renew(A).unwrap().lease.step_down_asked);
     assert!(grant(look(&asked, 20), A).step_down_asked, "the same grant");
     assert!(!grant(look(&asked, 2 * TTL_MS), B).step_down_asked);
     assert!(!look(&asked, 20).change(A, B).unwrap().lease.step_down_asked);
+}
+
+/// A wish who shall follow outlives the release, and no grant.
+#[test]
+fn a_wish_who_shall_follow_ends_with_the_next_grant() {
+    let (first, second) = (MemberSlot(7), MemberSlot(8));
+    let lease = held(LeaseKind::Bound, TTL_MS);
+    let named = look(&lease, 10).ask_step_down(Some(first)).unwrap().lease;
+    assert!(named.step_down_asked && named.successor == first);
+    assert_eq!(look(&named, 20).ask_step_down(None).unwrap().lease, named, "the wish stands");
+    let other = look(&named, 20).ask_step_down(Some(second)).unwrap().lease;
+    assert_eq!((other.successor, other.version), (second, named.version + 1));
+    let released = look(&named, 20).release(A).unwrap().lease;
+    assert_eq!(released.successor, first);
+    assert_eq!(grant(look(&released, 30), B).successor, MemberSlot(0));
+    assert_eq!(look(&named, 20).change(A, B).unwrap().lease.successor, MemberSlot(0));
+    let breaking = look(&lease, 10).break_hold(Some(100)).unwrap().lease;
+    let breaking = look(&breaking, 20).ask_step_down(Some(first)).unwrap().lease;
+    assert!(breaking.successor == first && !breaking.step_down_asked, "it ends anyway");
+    let over = look(&lease, 2 * TTL_MS).ask_step_down(Some(first));
+    assert!(matches!(over, Err(LeaseRefusal::NotPresent(_))));
+}
+
+#[test]
+fn a_paused_lease_is_granted_to_nobody_and_kept_by_whoever_has_it() {
+    let lease = held(LeaseKind::Bound, TTL_MS);
+    let kept = look(&lease, 10).pause(true).lease;
+    assert!(kept.paused && !kept.step_down_asked && kept.version == lease.version + 1);
+    let paused = look(&kept, 10).pause(false).lease;
+    assert!(paused.step_down_asked && paused.version == kept.version + 1);
+    assert_eq!(look(&paused, 10).pause(false).lease, paused);
+    assert_eq!(grant(look(&paused, 20), A).term, lease.term, "the same grant");
+    assert!(look(&paused, 20).renew(A).is_ok());
+    assert!(look(&paused, 20).change(A, B).unwrap().lease.paused);
+    let wish = ask(B, LeaseKind::Bound, TTL_MS);
+    let released = look(&paused, 20).release(A).unwrap().lease;
+    for at in [look(&released, 30), look(&paused, 2 * TTL_MS)] {
+        let refused = at.acquire(&wish, MemberSlot(1)).unwrap_err();
+        assert!(matches!(refused, LeaseRefusal::Paused(_)), "{refused:?}");
+    }
+    let resumed = look(&released, 30).resume().unwrap();
+    assert_eq!(look(&resumed, 30).resume(), None);
+    assert!(grant(look(&resumed, 30), B).term > lease.term);
 }
 
 /// Nobody else is granted a bound lease before 105 % of its ttl.
@@ -328,7 +371,7 @@ fn act(action: &str, at: LeaseAt<'_>) -> Result<Decision, LeaseRefusal> {
         ["release", who] => at.release(id(who)),
         ["break"] => at.break_hold(None),
         ["break", period_ms] => at.break_hold(Some(period_ms.parse().unwrap())),
-        ["ask", ..] => at.ask_step_down(),
+        ["ask", ..] => at.ask_step_down(None),
         _ => panic!("no such action: {action}"),
     }
 }
@@ -351,7 +394,10 @@ fn code(refusal: &LeaseRefusal) -> &'static str {
         LeaseRefusal::Breaking(_) => "BA",
         LeaseRefusal::Broken(_) => "BR",
         LeaseRefusal::BreakingCannotChange(_) => "BC",
-        LeaseRefusal::TermOver { .. } | LeaseRefusal::NotGranted(_) => "not of this table",
+        LeaseRefusal::TermOver { .. }
+        | LeaseRefusal::NotGranted(_)
+        | LeaseRefusal::Paused(_)
+        | LeaseRefusal::NotInLine { .. } => "not of this table",
     }
 }
 

@@ -8,6 +8,8 @@
 mod deliveries;
 #[path = "ledger/explaining.rs"]
 mod explaining;
+#[path = "ledger/fences.rs"]
+mod fences;
 #[path = "ledger/forwarding.rs"]
 mod forwarding;
 #[path = "ledger/importing.rs"]
@@ -26,5 +28,7 @@ mod sending;
 mod sessions;
 #[path = "ledger/stats.rs"]
 mod stats;
+#[path = "ledger/steering.rs"]
+mod steering;
 #[path = "ledger/store.rs"]
 mod store;

@@ -4,7 +4,8 @@
 
 use bellwether_core::command::Command;
 use bellwether_core::error::Refusal;
-use bellwether_core::name::{LeaseName, Part, QueueName, QueuePath, SequenceNumber};
+use bellwether_core::fence::Fence;
+use bellwether_core::name::{LeaseName, Part, QueueName, QueuePath, SequenceNumber, Term};
 use bellwether_core::right::{Grant, Grants, Need, Of, Realm, Right, Scope, needs};
 use bellwether_core::settings::{QueueSettings, SettingsPatch};
 
@@ -209,5 +210,20 @@ fn what_is_narrowed_is_never_more_than_before() {
                 assert!(!narrow.covers(&Need { right: Right::Send, of: Of::Every(realm) }));
             }
         }
+    }
+}
+
+/// What is said of a term is for those who have to do with its election, in whatever way.
+#[test]
+fn a_fence_is_for_those_who_may_observe_lead_or_manage_its_election() {
+    let election = LeaseName::new("nightly").unwrap();
+    let fence = Fence { election, term: Term(7) };
+    for right in Right::ALL {
+        let may = grants(&[(Realm::Elections, "nightly", &[right])]);
+        assert_eq!(may.check_fence(&fence), Ok(()), "{right}");
+        let other =
+            grants(&[(Realm::Elections, "other", &[right]), (Realm::Queues, "*", &[right])]);
+        let on = "election \"nightly\"".to_owned();
+        assert_eq!(other.check_fence(&fence), Err(Refusal::Forbidden { right: Right::Listen, on }));
     }
 }

@@ -117,7 +117,8 @@ fn answers() -> Vec<Vec<u8>> {
 fn words() -> Vec<Vec<u8>> {
     let mut out = [Vec::new(), Vec::new(), Vec::new()];
     let (name, credential) = ("a program".to_owned(), "a secret".to_owned());
-    Hello { versions: (1, 2), name: name.clone(), credential }.put(&mut out[0]);
+    Hello { versions: (1, 2), name: name.clone(), credential, process: String::new() }
+        .put(&mut out[0]);
     let (asks_max, bytes_max, silence_ms_max) = (100, 1 << 24, 30_000);
     Welcome { version: 1, name, asks_max, bytes_max, silence_ms_max }.put(&mut out[1]);
     Goodbye { why: Why::Limit, text: "too much".into() }.put(&mut out[2]);

@@ -7,13 +7,16 @@ mod completions;
 mod dead_letter;
 mod doctor;
 mod election;
+mod engines;
 mod export;
 mod failure;
+mod fence;
 pub(crate) mod form;
 pub(crate) mod human;
 mod import;
 mod journal;
 mod key;
+mod lead;
 mod lease;
 mod lines;
 mod measure;
@@ -42,6 +45,7 @@ use std::io::Write;
 use clap::{Parser, Subcommand};
 
 pub(crate) use failure::{EXIT_CODES, Ended, Failure, USAGE};
+pub(crate) use lead::guardian::Inner;
 pub(crate) use reach::{DEFAULT_SERVER, did_you_mean};
 
 /// Leader election and competing consumers, together, on one durable log.
@@ -70,6 +74,8 @@ enum Command {
     Lease(lease::Lease),
     #[command(subcommand)]
     Election(election::Election),
+    Lead(lead::Lead),
+    Engines(engines::Engines),
     #[command(subcommand)]
     Member(member::Member),
     Stats(stats::Stats),
@@ -101,6 +107,8 @@ impl Cli {
             Command::Session(session) => session.run(out),
             Command::Lease(lease) => lease.run(out),
             Command::Election(election) => election.run(out),
+            Command::Lead(lead) => lead.run(),
+            Command::Engines(engines) => engines.run(out),
             Command::Member(member) => member.run(out),
             Command::Stats(stats) => stats.run(out),
             Command::Top(top) => top.run(out),

@@ -5,6 +5,7 @@
 mod access;
 mod cli;
 mod config;
+mod ending;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod fuzz;
@@ -20,17 +21,25 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use cli::{Cli, Failure};
+use cli::{Cli, Ended, Failure, Inner};
 
 /// The whole program.
 pub fn run() -> ExitCode {
+    if Inner::is_meant() {
+        return match Inner::try_parse() {
+            Ok(inner) => code_of(inner.run()),
+            Err(told) => told_by_parser(&told),
+        };
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(told) => return told_by_parser(&told),
     };
     let mut out = io::BufWriter::new(io::stdout().lock());
-    let ended =
-        cli.run(&mut out).and_then(|code| out.flush().map(|()| code).map_err(Failure::from));
+    code_of(cli.run(&mut out).and_then(|code| out.flush().map(|()| code).map_err(Failure::from)))
+}
+
+fn code_of(ended: Ended) -> ExitCode {
     match ended {
         Ok(code) => code,
         // Whoever reads us has read enough: `bellwether journal dump … | head`.

@@ -45,6 +45,7 @@ use std::time::Duration;
 
 use bellwether::clock::{Clock, VirtualClock};
 use bellwether::journal::file::FileOptions;
+use bellwether::wire::accept::Peer;
 use bellwether::{Bellwether, Error, Open};
 use tokio::net::{TcpStream, UnixListener};
 use tokio_util::task::TaskTracker;
@@ -208,14 +209,17 @@ fn open_wire(
     doors.spawn(accept(wire.listener, Arc::clone(site), move |stream: TcpStream| {
         let origin = Origin::of(&stream);
         match &to_site.tls {
-            None => over_wire::admit(stream, origin, &to_site),
+            None => over_wire::admit(stream, origin, Peer::default(), &to_site),
             Some(tls) => over_wire::admit_over(tls, stream, origin, &to_site),
         }
     }));
     if let Some((listener, file)) = socket {
         let to_site = Arc::clone(site);
         doors.spawn(async move {
-            let admit = |stream| over_wire::admit(stream, Origin::Socket, &to_site);
+            let admit = |stream| {
+                let peer = Peer::of(&stream);
+                over_wire::admit(stream, Origin::Socket, peer, &to_site);
+            };
             accept(listener, Arc::clone(&to_site), admit).await;
             file.remove();
         });

@@ -337,8 +337,7 @@ impl Delivery {
             contents.first().map(|content| NewContent { index: 0, bytes: content.len() as u32 });
         let settlements = Few::One(Settlement { token: self.token, disposition, overlay });
         let from = self.queue.path.clone();
-        let reply =
-            self.queue.inner.ask_with(Command::Settle { from, settlements }, contents).await?;
+        let reply = self.queue.ask_with(Command::Settle { from, settlements }, contents).await?;
         match reply.outcome {
             Outcome::Settled { mut refused } => match refused.pop() {
                 Some((_, refusal)) => Err(refusal.into()),
@@ -353,7 +352,7 @@ impl Delivery {
         let asked_at = self.queue.inner.clock.boot();
         let tokens = vec![self.token];
         let command = Command::RenewLocks { from: self.queue.path.clone(), tokens, lock_ms: None };
-        match self.queue.inner.ask(command).await?.outcome {
+        match self.queue.ask(command).await?.outcome {
             Outcome::Renewed { lock_ms, mut refused } => {
                 if let Some((_, refusal)) = refused.pop() {
                     Err(refusal.into())

@@ -16,32 +16,36 @@
 //! Between two looks at the clock any process can be frozen. What makes even that harmless is the
 //! [`Fence`]: carry its term to every resource, and let the resource refuse a smaller one.
 
+mod duty;
 mod leadership;
 mod shell;
+mod view;
 
-use std::fmt::{self, Display};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bellwether_core::candidacy::{Candidacy, Config, View as CoreView};
-use bellwether_core::command::{Acquire, Command, LeaseKind};
+use bellwether_core::candidacy::{Candidacy, Config};
+use bellwether_core::command::{Acquire, LeaseKind};
 use bellwether_core::error::Refusal;
 use bellwether_core::limits;
-use bellwether_core::name::{LeaseId, LeaseName, MemberId, Term};
-use bellwether_core::outcome::{LeaseInfo, Outcome, TermInfo};
-use bellwether_core::time::WallTime;
+use bellwether_core::name::{LeaseId, LeaseName};
+use bellwether_core::outcome::{LeaseInfo, TermInfo};
 use tokio::sync::{Mutex, oneshot, watch};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 pub use bellwether_core::candidacy::LossReason;
+pub use duty::{Elector, WorkOutput};
 pub use leadership::{Deposed, Fence, Leadership, LeadershipGuard};
+pub use view::{Leader, View};
 
 use crate::error::Error;
-use crate::handle::{Inner, unreachable_outcome};
+use crate::leases::Leases;
 use crate::queue::ms;
-use leadership::Seat;
-use shell::{Shell, Start, Work};
+use crate::renewer;
+use duty::Once;
+use shell::Shell;
 
 /// A third of it passes between renewals, and a dead leader is followed after a little more.
 const TTL: Duration = Duration::from_secs(10);
@@ -51,8 +55,6 @@ const WAIT: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_secs(2);
 /// Time for the work to end by itself: as long as orchestrators leave a process that they stop.
 const GRACE: Duration = Duration::from_secs(30);
-
-type OnFailure = Arc<dyn Fn(Term, &str) + Send + Sync>;
 
 /// An election this member can take part in. Cheap to clone. One handle and its clones run one
 /// candidacy at a time; a second one waits for its turn.
@@ -73,75 +75,50 @@ type OnFailure = Arc<dyn Fn(Term, &str) + Send + Sync>;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Election {
-    inner: Arc<Inner>,
+    leases: Arc<dyn Leases>,
     name: LeaseName,
     ttl: Duration,
     wait: Duration,
     retry: Duration,
     grace: Duration,
+    stall: Option<Duration>,
+    overrun: Overrun,
     priority: i32,
+    is_released_on_disconnect: bool,
     metadata: String,
     view: watch::Sender<View>,
+    /// A task tells what the engine says, for as long as somebody looks on.
+    looked_on: Arc<AtomicBool>,
     turn: Arc<Mutex<()>>,
 }
 
-/// The election as this member's candidacy sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum View {
-    /// Not leading.
-    Following {
-        /// Why the last term of ours ended, if there was one.
-        after: Option<LossReason>,
-    },
-    /// Leading.
-    Leading {
-        /// Under this term.
-        term: Term,
-    },
-    /// The work is told to stop and has not ended.
-    Stopping {
-        /// The term that ends.
-        term: Term,
-        /// Why.
-        reason: LossReason,
-    },
-}
-
-impl From<CoreView> for View {
-    fn from(view: CoreView) -> Self {
-        match view {
-            CoreView::Following { after } => Self::Following { after: Some(after) },
-            CoreView::Leading { term } => Self::Leading { term },
-            CoreView::Stopping { term, reason } => Self::Stopping { term, reason },
-        }
-    }
-}
-
-/// Who leads, as the store sees it: a hint for people and logs, never a licence to act.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leader {
-    /// The member.
-    pub member: MemberId,
-    /// Under which term.
-    pub term: Term,
-    /// Since when.
-    pub since: WallTime,
-    /// What it says of itself.
-    pub metadata: String,
+/// What is done about work that did not stop in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overrun {
+    /// Its task is aborted, at its next `.await`. Work that never awaits goes on, and only the fence
+    /// protects what it writes.
+    #[default]
+    Abort,
+    /// The process ends, killed, before the lease can pass to somebody else.
+    EndProcess,
 }
 
 impl Election {
-    pub(crate) fn new(inner: Arc<Inner>, name: LeaseName) -> Self {
+    pub(crate) fn new(leases: Arc<dyn Leases>, name: LeaseName) -> Self {
         Self {
-            inner,
+            leases,
             name,
             ttl: TTL,
             wait: WAIT,
             retry: RETRY,
             grace: GRACE,
+            stall: None,
+            overrun: Overrun::default(),
             priority: 0,
+            is_released_on_disconnect: false,
             metadata: String::new(),
-            view: watch::Sender::new(View::Following { after: None }),
+            view: watch::Sender::new(View::NEW),
+            looked_on: Arc::default(),
             turn: Arc::default(),
         }
     }
@@ -173,10 +150,28 @@ impl Election {
         self
     }
 
-    /// How long the work may take to stop before its task is aborted; 30 seconds if not said.
+    /// How long the work may take to stop before it counts as [overrun](Election::on_overrun); 30
+    /// seconds if not said. A leader that is cut off has less: its work is overrun shortly before
+    /// somebody else could lead, 95 % of the ttl after the last renewal.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
+        self
+    }
+
+    /// How long the work may go without [`Leadership::progress`] or a good
+    /// [probe](Elector::probe); as long as it likes if not said. Renewals do not depend on the work,
+    /// so without a limit a work that hangs leads for ever.
+    #[must_use]
+    pub fn stall(mut self, limit: Duration) -> Self {
+        self.stall = Some(limit);
+        self
+    }
+
+    /// What is done about work that did not stop in time; its task is aborted if not said.
+    #[must_use]
+    pub fn on_overrun(mut self, overrun: Overrun) -> Self {
+        self.overrun = overrun;
         self
     }
 
@@ -184,6 +179,17 @@ impl Election {
     #[must_use]
     pub fn priority(mut self, priority: i32) -> Self {
         self.priority = priority;
+        self
+    }
+
+    /// Whether the lease is released as soon as this process's connection to its server is closed,
+    /// instead of when its time is over; false if not said. The next leader may then begin while this
+    /// one still works, until it notices: only for work whose every effect carries the
+    /// [fence](Fence) to a resource that refuses an old term. Without a server there is no connection,
+    /// and nothing changes.
+    #[must_use]
+    pub fn release_on_disconnect(mut self, released: bool) -> Self {
+        self.is_released_on_disconnect = released;
         self
     }
 
@@ -208,34 +214,19 @@ impl Election {
         F: Fn(Leadership) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: WorkOutput> + Send + 'static,
     {
-        let work = Arc::new(work);
-        let start = move |leadership| {
-            let work = Arc::clone(&work);
-            // The work is called inside the task: if making its future panics, that is its failure.
-            let task = tokio::spawn(async move { work(leadership).await.failure() });
-            Work::Task(task)
-        };
-        Elector { election: self.clone(), start: Box::new(start), on_failure: None }
+        Elector::new(self.clone(), work)
     }
 
     /// Waits until this member leads. Dropping the future withdraws from the line.
     pub async fn contend(&self) -> Result<LeadershipGuard, Error> {
-        let candidacy = self.candidacy()?;
+        let candidacy = self.candidacy(true)?;
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let shutdown = CancellationToken::new();
         let leave = shutdown.clone().drop_guard();
         let (won, winning) = oneshot::channel();
-        let mut won = Some(won);
-        let start = move |leadership| {
-            let (alive, gone) = oneshot::channel();
-            if let Some(won) = won.take() {
-                // Nobody there any more: the seat is dropped, and with it the work has ended.
-                let _ = won.send(Seat { leadership, alive });
-            }
-            Work::Guard(gone)
-        };
-        let shell = Shell::new(self, candidacy, turn, shutdown, Box::new(start), None);
-        let shell = tokio::spawn(shell.run());
+        let duty = Box::new(Once { won: Some(won) });
+        let shell = Shell::new(self, candidacy, turn, shutdown, duty);
+        let shell = renewer::spawn(self.leases.clock(), shell.run());
         match winning.await {
             Ok(seat) => Ok(LeadershipGuard::new(seat, leave, shell)),
             // It ended without a term: only a closed store does that before we leave.
@@ -243,9 +234,17 @@ impl Election {
         }
     }
 
-    /// The state of the candidacy that this handle or a clone of it runs; only changes are told.
+    /// The election as this member sees it: the state of the candidacy that this handle or a clone of
+    /// it runs, and who else leads. Only changes are told.
     pub fn watch(&self) -> watch::Receiver<View> {
-        self.view.subscribe()
+        let watching = self.view.subscribe();
+        if !self.looked_on.swap(true, Ordering::SeqCst) {
+            let (leases, view) = (Arc::clone(&self.leases), self.view.clone());
+            let look_on =
+                view::look_on(leases, self.name.clone(), view, Arc::clone(&self.looked_on));
+            renewer::spawn(self.leases.clock(), look_on);
+        }
+        watching
     }
 
     /// Who leads, by the store's word; `None` if nobody does.
@@ -258,35 +257,38 @@ impl Election {
 
     /// The election's lease with everybody who waits for it; `None` if nobody ever led.
     pub async fn info(&self) -> Result<Option<LeaseInfo>, Error> {
-        self.inner.describe_lease(self.name.clone()).await
+        self.leases.describe(self.name.clone()).await
     }
 
     /// Who led before, the newest term first: as far back as the store remembers, which is a hundred
     /// terms of one election, and what its journal told when it was opened.
     pub async fn history(&self) -> Result<Vec<TermInfo>, Error> {
-        let command = Command::LeaseHistory { lease: self.name.clone(), max: u32::MAX };
-        match self.inner.ask(command).await?.outcome {
-            Outcome::Terms(terms) => Ok(terms),
-            other => unreachable_outcome(&other),
-        }
+        self.leases.history(self.name.clone()).await
     }
 
     /// Asks whoever leads to step down. It hears of it with its next heartbeat, stops its work and
     /// releases; refused if nobody leads.
     pub async fn ask_step_down(&self) -> Result<(), Error> {
-        self.inner.ask(Command::AskStepDown { lease: self.name.clone() }).await?;
-        Ok(())
+        self.leases.ask_step_down(self.name.clone()).await
     }
 
-    fn candidacy(&self) -> Result<Candidacy, Refusal> {
+    /// Refuses what cannot work.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        self.candidacy(false).map(drop)
+    }
+
+    fn candidacy(&self, once: bool) -> Result<Candidacy, Refusal> {
         let config = Config {
-            member: self.inner.engine.member_id(),
+            member: self.leases.member(),
             ttl_ms: ms(self.ttl),
             wait_ms: ms(self.wait),
             retry_ms: ms(self.retry),
             stop_ms: ms(self.grace),
+            stall_ms: self.stall.map_or(0, |limit| ms(limit).max(1)),
+            once,
         };
         config.check()?;
+        self.leases.check_ttl(self.ttl)?;
         if self.metadata.len() > limits::METADATA_BYTES_MAX {
             return Err(Refusal::TooLarge {
                 what: "a holder's metadata",
@@ -301,91 +303,16 @@ impl Election {
         Acquire {
             lease: self.name.clone(),
             id: LeaseId(0),
-            kind: LeaseKind::Bound,
+            kind: if self.is_released_on_disconnect {
+                LeaseKind::Connected
+            } else {
+                LeaseKind::Bound
+            },
             ttl_ms: ms(self.ttl),
             metadata: self.metadata.clone(),
             wait_ms: 0,
             priority: self.priority,
         }
-    }
-}
-
-impl Inner {
-    pub(crate) async fn describe_lease(
-        &self,
-        lease: LeaseName,
-    ) -> Result<Option<LeaseInfo>, Error> {
-        match self.ask(Command::DescribeLease { lease }).await?.outcome {
-            Outcome::Lease(info) => Ok(info.map(|info| *info)),
-            other => unreachable_outcome(&other),
-        }
-    }
-}
-
-/// How a leader's work may return: nothing, or a `Result` whose error is its failure.
-pub trait WorkOutput: Send + 'static {
-    /// What went wrong, if something did.
-    fn failure(self) -> Option<String>;
-}
-
-impl WorkOutput for () {
-    fn failure(self) -> Option<String> {
-        None
-    }
-}
-
-impl<T: Send + 'static, E: Display + Send + 'static> WorkOutput for Result<T, E> {
-    fn failure(self) -> Option<String> {
-        self.err().map(|error| error.to_string())
-    }
-}
-
-/// Work that waits to be led.
-#[must_use = "nothing happens until `run`"]
-pub struct Elector {
-    election: Election,
-    start: Start,
-    on_failure: Option<OnFailure>,
-}
-
-impl fmt::Debug for Elector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Elector").field("election", &self.election).finish_non_exhaustive()
-    }
-}
-
-impl Elector {
-    /// Called with the term and what went wrong whenever the work failed or panicked.
-    pub fn on_failure(mut self, call: impl Fn(Term, &str) + Send + Sync + 'static) -> Self {
-        self.on_failure = Some(Arc::new(call));
-        self
-    }
-
-    /// Contends, leads and contends again until `shutdown` is ready; then stops the work, waits
-    /// until it has ended, releases the lease and returns. Faults of the store are not errors
-    /// here: nobody leads while they last. Ends early only if the store is closed.
-    ///
-    /// Work that cannot be aborted is waited for twice the grace; then this returns without it,
-    /// and the lease is left to run out.
-    ///
-    /// Dropping the future is a shutdown that nobody waits for.
-    pub async fn run(self, shutdown: impl Future) -> Result<(), Error> {
-        let candidacy = self.election.candidacy()?;
-        tokio::pin!(shutdown);
-        let turn = tokio::select! {
-            _ = &mut shutdown => return Ok(()),
-            turn = Arc::clone(&self.election.turn).lock_owned() => turn,
-        };
-        let stop = CancellationToken::new();
-        let _stop_when_dropped = stop.clone().drop_guard();
-        let Self { election, start, on_failure } = self;
-        let shell = Shell::new(&election, candidacy, turn, stop.clone(), start, on_failure);
-        let mut shell = tokio::spawn(shell.run());
-        tokio::select! {
-            _ = shutdown => stop.cancel(),
-            ended = &mut shell => return joined(ended),
-        }
-        joined(shell.await)
     }
 }
 

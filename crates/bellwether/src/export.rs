@@ -101,7 +101,7 @@ impl Queue {
             return Ok(Vec::new());
         }
         let command = Command::Import { to: self.path.clone(), messages: imports };
-        let reply = self.inner.ask_with(command, contents.into()).await?;
+        let reply = self.ask_with(command, contents.into()).await?;
         Ok(numbers(reply).iter().collect())
     }
 }

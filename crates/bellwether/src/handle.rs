@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use bellwether_core::command::{Command, Request};
+use bellwether_core::fence::Fence;
 use bellwether_core::few::Few;
 use bellwether_core::limits;
 use bellwether_core::name::{LeaseName, MemberId, MemberSlot, QueueName};
-use bellwether_core::outcome::{LeaseInfo, MemberInfo, Outcome, QueueInfo};
+use bellwether_core::outcome::{LeaseInfo, MemberHealth, MemberInfo, Outcome, QueueInfo};
 use bellwether_core::settings::QueueSettings;
 use bytes::Bytes;
+use tokio::sync::OnceCell;
 
 use crate::clock::{Clock, VirtualClock};
 use crate::elector::Election;
@@ -40,6 +42,8 @@ use crate::queue::Queue;
 #[derive(Clone, Debug)]
 pub struct Bellwether {
     pub(crate) inner: Arc<Inner>,
+    /// What its queues are asked under.
+    fence: Option<Fence>,
 }
 
 #[derive(Debug)]
@@ -48,6 +52,8 @@ pub(crate) struct Inner {
     pub(crate) clock: Clock,
     pub(crate) presence: crate::presence::Presence,
     pub(crate) unreadable: crate::delivery::Unreadable,
+    /// A member of its own, over a connection of its own, for what must be renewed in time.
+    renewer: OnceCell<Arc<Inner>>,
 }
 
 impl Bellwether {
@@ -86,8 +92,16 @@ impl Bellwether {
     }
 
     fn with(engine: Engine, clock: Clock) -> Self {
-        let (presence, unreadable) = Default::default();
-        Self { inner: Arc::new(Inner { engine, clock, presence, unreadable }) }
+        let (presence, unreadable, renewer) = Default::default();
+        let inner = Arc::new(Inner { engine, clock, presence, unreadable, renewer });
+        Self { inner, fence: None }
+    }
+
+    /// The same store, whose queues are asked under this fence; see [`Queue::with_fence`]. It has
+    /// nothing to do with what is asked of elections and leases.
+    #[must_use]
+    pub fn with_fence(&self, fence: &Fence) -> Self {
+        Self { inner: Arc::clone(&self.inner), fence: Some(fence.clone()) }
     }
 
     /// A second member in the same store, with leases of its own: for tests and for programs
@@ -111,18 +125,19 @@ impl Bellwether {
         let queue = self.queue(name)?;
         let command =
             Command::CreateQueue { queue: queue.name().clone(), settings: Box::new(settings) };
-        self.inner.ask(command).await?;
+        queue.ask(command).await?;
         Ok(queue)
     }
 
     /// A handle to a queue; nothing is asked of the store yet.
     pub fn queue(&self, name: &str) -> Result<Queue, Error> {
-        Ok(Queue::new(Arc::clone(&self.inner), QueueName::new(name)?))
+        let queue = Queue::new(Arc::clone(&self.inner), QueueName::new(name)?);
+        Ok(Queue { fence: self.fence.clone(), ..queue })
     }
 
     /// A handle to an election; nothing is asked of the store yet.
     pub fn election(&self, name: &str) -> Result<Election, Error> {
-        Ok(Election::new(Arc::clone(&self.inner), LeaseName::new(name)?))
+        Ok(Election::new(Arc::new(Arc::clone(&self.inner)), LeaseName::new(name)?))
     }
 
     /// A handle to a lease that is kept by its own renewals; nothing is asked of the store yet.
@@ -157,6 +172,16 @@ impl Bellwether {
         }
     }
 
+    /// All members that are here, by id: when each was last heard of, what it holds and what it
+    /// waits for.
+    pub async fn member_health(&self) -> Result<Vec<MemberHealth>, Error> {
+        let command = Command::MemberHealth { after: None, max: u32::MAX };
+        match self.inner.ask(command).await?.outcome {
+            Outcome::MemberHealth(members) => Ok(members),
+            other => unreachable_outcome(&other),
+        }
+    }
+
     /// Sends one request as it is and returns the answer as it is: for doors, tests and tools.
     pub async fn call(&self, request: Request, contents: Vec<Bytes>) -> Result<Reply, Error> {
         self.inner.engine.submit(Call { request, contents: contents.into() }).await
@@ -185,18 +210,59 @@ impl Bellwether {
     /// Finishes what is in flight, flushes, and lets go of the store. Later calls are answered
     /// with [`Error::Closed`].
     pub async fn close(&self) {
-        self.inner.engine.close().await;
+        self.inner.close().await;
     }
 }
 
 impl Inner {
+    /// Who contends, holds and renews for this process. A connection to a server shares its fate
+    /// with the runtime it was opened on, so there it is another one, on the renewer's thread.
+    pub(crate) async fn renewer(self: &Arc<Self>) -> Result<&Arc<Self>, Error> {
+        let (Engine::Remote(remote), Clock::System) = (&self.engine, &self.clock) else {
+            return Ok(self);
+        };
+        let connect = || async {
+            remote.check_open()?;
+            let connect = Bellwether::connect(remote.options().clone());
+            match crate::renewer::spawn(&self.clock, connect).await {
+                Ok(connected) => Ok(connected?.inner),
+                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+            }
+        };
+        self.renewer.get_or_try_init(connect).await
+    }
+
+    /// The same, if it was ever needed.
+    pub(crate) fn renewing(self: &Arc<Self>) -> &Arc<Self> {
+        self.renewer.get().unwrap_or(self)
+    }
+
+    pub(crate) async fn close(&self) {
+        if let Some(renewer) = self.renewer.get() {
+            renewer.engine.close().await;
+        }
+        self.engine.close().await;
+    }
+
     /// Asks without a request number: in one process no answer can get lost.
     pub(crate) fn ask(&self, command: Command) -> Pending<'_> {
         self.ask_with(command, Few::default())
     }
 
     pub(crate) fn ask_with(&self, command: Command, contents: Few<Bytes>) -> Pending<'_> {
-        self.engine.submit(Call { contents, ..call(self.engine.member(), command) })
+        self.ask_under(None, command, contents)
+    }
+
+    /// Asks under a fence, if there is one.
+    pub(crate) fn ask_under(
+        &self,
+        fence: Option<&Fence>,
+        command: Command,
+        contents: Few<Bytes>,
+    ) -> Pending<'_> {
+        let mut call = Call { contents, ..call(self.engine.member(), command) };
+        call.request.fence = fence.cloned();
+        self.engine.submit(call)
     }
 
     /// Asks for what stands even if the caller leaves before the answer.

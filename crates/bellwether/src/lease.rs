@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::command::{Acquire, Command, LeaseKind};
+use bellwether_core::fence::Fence;
 use bellwether_core::limits;
-use bellwether_core::name::{LeaseId, LeaseName, Term};
+use bellwether_core::name::{LeaseId, LeaseName, MemberId, Term};
 use bellwether_core::outcome::{LeaseInfo, Outcome};
 use bellwether_core::time::BootTime;
 
@@ -164,6 +165,28 @@ impl Lease {
         }
     }
 
+    /// Asks whoever holds it to step down in favour of `to`, which must wait in line. Whenever the
+    /// term ends, that member is granted it before the others, if it still waits then.
+    pub async fn hand_over(&self, to: MemberId) -> Result<(), Error> {
+        self.inner.ask(Command::HandOver { lease: self.name.clone(), to }).await?;
+        Ok(())
+    }
+
+    /// From here on nobody is granted it, also after a restart: who asks waits in line, or is
+    /// refused with [`Paused`](bellwether_core::error::LeaseRefusal::Paused). Whoever holds it is
+    /// asked to step down, unless `keep_leader`.
+    pub async fn pause(&self, keep_leader: bool) -> Result<(), Error> {
+        let lease = self.name.clone();
+        self.inner.ask(Command::PauseLease { lease, keep_leader }).await?;
+        Ok(())
+    }
+
+    /// It is granted again, at once if somebody waits.
+    pub async fn resume(&self) -> Result<(), Error> {
+        self.inner.ask(Command::ResumeLease { lease: self.name.clone() }).await?;
+        Ok(())
+    }
+
     /// The lease, of whichever kind; `None` if nobody ever asked for it.
     pub async fn info(&self) -> Result<Option<LeaseInfo>, Error> {
         self.inner.describe_lease(self.name.clone()).await
@@ -172,12 +195,13 @@ impl Lease {
     /// Waits until its [version](LeaseInfo::version) is not the one last seen, zero for never;
     /// `None` if nothing changed within `wait`.
     pub async fn watch(&self, seen: u64, wait: Duration) -> Result<Option<LeaseInfo>, Error> {
-        let command = Command::WatchLease { lease: self.name.clone(), seen, wait_ms: ms(wait) };
-        match self.inner.ask(command).await?.outcome {
-            // A wait that ended answers with the lease as it still is.
-            Outcome::Lease(info) => Ok(info.map(|info| *info).filter(|info| info.version != seen)),
-            other => unreachable_outcome(&other),
-        }
+        let info = self.inner.watch_lease(self.name.clone(), seen, ms(wait)).await?;
+        Ok(info.filter(|info| info.version != seen))
+    }
+
+    /// The proof of a grant, to be shown to what is written under it.
+    pub fn fence(&self, grant: &Grant) -> Fence {
+        Fence { election: self.name.clone(), term: grant.term }
     }
 
     /// Whether the grant may be acted on at this moment.

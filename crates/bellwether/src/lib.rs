@@ -40,6 +40,10 @@
 //! | [`Queue`], [`Message`], [`Delivery`], [`Session`] | sending, receiving, settling |
 //! | [`Pump`] | running a handler over a queue |
 //! | [`Election`], [`Leadership`], [`Lease`] | leading, and fencing what a leader writes |
+//! | [`Shards`] | leading a fair part of many |
+//! | [`Elections`] | leading on an engine that runs already |
+//! | [`fencing`] | resources that refuse a deposed leader's late write: files, PostgreSQL, etcd, Redis, HTTP |
+//! | `fleet` (a feature) | electing a leader among members that have no store at all |
 //! | [`VirtualClock`] | moving time in your own tests |
 //! | [`Stats`] | how a store is, for whoever measures it |
 //! | [`Exported`] | carrying messages with their past from store to store |
@@ -56,19 +60,28 @@ pub mod clock;
 pub mod conformance;
 mod credential;
 pub mod delivery;
+mod elections;
 pub mod elector;
 pub mod engine;
 pub mod error;
+#[cfg(feature = "etcd-gateway")]
+mod etcd;
 pub mod export;
+pub mod fencing;
+#[cfg(feature = "fleet")]
+pub mod fleet;
 mod handle;
 pub mod journal;
 pub mod lease;
+mod leases;
 pub mod message;
 mod open;
 mod presence;
 pub mod pump;
 pub mod queue;
+mod renewer;
 pub mod session;
+pub mod shards;
 pub mod stats;
 #[cfg(feature = "tls")]
 pub mod tls;
@@ -81,18 +94,22 @@ pub use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, St
 pub use clock::{Clock, Stopwatch, VirtualClock};
 pub use credential::{CREDENTIAL_BYTES_MAX, Credential};
 pub use delivery::{Delivery, Received};
+pub use elections::Elections;
 pub use elector::{
-    Deposed, Election, Elector, Fence, Leader, Leadership, LeadershipGuard, LossReason, View,
+    Deposed, Election, Elector, Fence, Leader, Leadership, LeadershipGuard, LossReason, Overrun,
+    View,
 };
 pub use error::Error;
 pub use export::Exported;
 pub use handle::Bellwether;
 pub use lease::{Grant, Lease, Ttl};
+pub use leases::Facts as EngineFacts;
 pub use message::Message;
 pub use open::Open;
 pub use pump::{Pump, PumpHandle, Verdict, Work};
 pub use queue::Queue;
 pub use session::Session;
+pub use shards::Shards;
 pub use stats::{Health, Stats};
 
 /// The programs in the README are compiled with the tests.

@@ -14,6 +14,7 @@ use crate::engine::shard::ShardOptions;
 use crate::error::Error;
 use crate::handle::Bellwether;
 use crate::journal::file::FileOptions;
+use crate::leases::{ENGINES, Leases};
 #[cfg(feature = "tls")]
 use crate::tls::Pem;
 
@@ -34,6 +35,7 @@ pub struct Open {
     shard: ShardOptions,
     file: FileOptions,
     patience: Duration,
+    outlived: bool,
     credential: Credential,
     #[cfg(feature = "tls")]
     tls: TlsOptions,
@@ -49,6 +51,7 @@ impl Open {
             shard: ShardOptions::default(),
             file: FileOptions::default(),
             patience: PATIENCE,
+            outlived: false,
             credential: Credential::default(),
             #[cfg(feature = "tls")]
             tls: TlsOptions::default(),
@@ -97,6 +100,15 @@ impl Open {
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// What this program leads may go on after its process has ended, in processes that it started.
+    /// Then its end proves nothing, and its leases run out instead of passing on at once. For an
+    /// address that begins with `bellwether+unix:`; over all others nothing is proved.
+    #[must_use]
+    pub fn outlived_by_its_work(mut self) -> Self {
+        self.outlived = true;
         self
     }
 
@@ -165,6 +177,7 @@ impl Open {
                 address,
                 clock: self.clock,
                 patience: self.patience,
+                outlived: self.outlived,
                 credential: self.credential,
                 #[cfg(feature = "tls")]
                 tls: self.tls,
@@ -178,4 +191,38 @@ impl Open {
         };
         Bellwether::join(Arc::new(local), self.clock).await
     }
+}
+
+/// What keeps the leases of elections at `address`: a store, or an engine that knows only leases.
+pub(crate) async fn leases(address: String) -> Result<Arc<dyn Leases>, Error> {
+    match engine_of(&address) {
+        #[cfg(feature = "etcd")]
+        Some("etcd") => crate::leases::etcd::open(address).await,
+        #[cfg(feature = "postgres")]
+        Some("postgres") => crate::leases::postgres::open(address).await,
+        #[cfg(feature = "azure-blob")]
+        Some("azure-blob") => Ok(Arc::new(crate::leases::azure::Azure::open(&address).await?)),
+        #[cfg(feature = "nats")]
+        Some("nats") => Ok(Arc::new(crate::leases::nats::Nats::open(address).await?)),
+        #[cfg(feature = "zookeeper")]
+        Some("zookeeper") => {
+            Ok(Arc::new(crate::leases::zookeeper::ZooKeeper::open(address).await?))
+        }
+        Some(feature) => Err(Error::Address {
+            // The part before the host may be a password.
+            address: format!("{}…", address.split_inclusive("://").next().unwrap_or_default()),
+            why: format!(
+                "this program is built without that engine; build it with the feature `{feature}`"
+            ),
+        }),
+        None => Ok(Arc::new(Open::new(address).open().await?.inner)),
+    }
+}
+
+/// The feature of the engine that an address belongs to; `None` if it is one of our own stores.
+fn engine_of(address: &str) -> Option<&'static str> {
+    let begins = |scheme: &str| address.starts_with(scheme);
+    let direct = ENGINES.iter().filter(|engine| !engine.feature.is_empty());
+    let mut found = direct.filter(|engine| engine.scheme.split(' ').any(begins));
+    found.next().map(|engine| engine.feature)
 }

@@ -27,22 +27,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
 use crate::handle::{Inner, unreachable_outcome};
+use crate::leases::{Answer, Hold, Renewal};
 
 /// A lease under one of its terms: what a heartbeat names.
 type Key = (LeaseName, Term);
-
-/// What came of asking for a renewal.
-#[derive(Clone, Debug)]
-pub(crate) enum Renewal {
-    /// It counts from when it was asked for.
-    Renewed,
-    /// The lease is definitely not ours any more.
-    Lost,
-    /// It may be renewed or not.
-    Unknown,
-    /// The store was closed; no renewal will ever succeed.
-    Closed,
-}
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -101,12 +89,11 @@ impl Inner {
     }
 }
 
-impl Held {
-    /// Asks for a renewal, by a heartbeat that is sent from here on. Gives up at `deadline`. The
-    /// future does not borrow the hold: dropping the one does not end the other.
-    pub(crate) fn renew(&self, deadline: BootTime) -> impl Future<Output = Renewal> + use<> {
+impl Hold for Held {
+    /// By a heartbeat that is sent from here on.
+    fn renew(&self, deadline: BootTime) -> Answer<Renewal> {
         let (inner, key) = (Arc::clone(&self.inner), self.key.clone());
-        async move {
+        Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             let start = {
                 let mut state = inner.presence.lock();
@@ -121,7 +108,7 @@ impl Held {
                 renewal = answered => renewal.unwrap_or(Renewal::Unknown),
                 () = inner.clock.sleep_until(deadline) => Renewal::Unknown,
             }
-        }
+        })
     }
 }
 

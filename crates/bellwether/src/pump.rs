@@ -156,7 +156,7 @@ impl Pump {
     /// Calls the handler for message after message until `shutdown` fires or
     /// [`PumpHandle::stop`] is called. Then no more is taken, what no handler has begun is given
     /// back uncounted, running handlers may end and are settled, and only then this returns: an
-    /// error if the store was closed or broke under it.
+    /// error if the store was closed or broke under it, or if the term of its queue's fence is over.
     ///
     /// A handler that does not end keeps the pump from ending. Dropping the future is the hard
     /// way: handlers are dropped where they wait and their messages given back uncounted, but a

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::command::{Command, Receive as ReceiveCommand, ReceiveMode};
+use bellwether_core::fence::Fence;
 use bellwether_core::few::Few;
 use bellwether_core::limits;
 use bellwether_core::message::NewMessage;
@@ -31,11 +32,13 @@ pub(crate) const ID_HASH_KEY: (u64, u64) = (0x6265_6c6c_7765_7468, 0x6572_2d69_6
 pub struct Queue {
     pub(crate) inner: Arc<Inner>,
     pub(crate) path: QueuePath,
+    /// What it is asked under.
+    pub(crate) fence: Option<Fence>,
 }
 
 impl Queue {
     pub(crate) fn new(inner: Arc<Inner>, name: QueueName) -> Self {
-        Self { inner, path: QueuePath::main(name) }
+        Self { inner, path: QueuePath::main(name), fence: None }
     }
 
     /// The queue's name.
@@ -46,7 +49,45 @@ impl Queue {
     /// The queue's dead letters: received and settled like a queue, but nothing is sent there.
     #[must_use]
     pub fn dead_letters(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner), path: QueuePath::dead(self.name().clone()) }
+        Self { path: QueuePath::dead(self.name().clone()), ..self.clone() }
+    }
+
+    /// The same queue, of which everything is asked under this fence: it is refused with
+    /// [`Refusal::Fenced`](crate::Refusal::Fenced) unless that term is held, on the store's own
+    /// clock, in the moment in which it is decided. So a leader that was deposed without knowing it
+    /// sends, settles and receives nothing more, however late what it asked arrives.
+    ///
+    /// Deliveries, sessions and pumps that come from this handle carry the fence as well. Only what is
+    /// given back by dropping it does not: whoever is deposed shall not keep it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), bellwether::Error> {
+    /// # use bellwether::{Bellwether, Error, Refusal};
+    /// # use std::time::Duration;
+    /// # let bw = Bellwether::open("memory:").await?;
+    /// # bw.create_queue("orders", Default::default()).await?;
+    /// let lease = bw.lease("import")?;
+    /// let grant = lease.acquire(Duration::from_secs(30)).await?;
+    /// let orders = bw.queue("orders")?.with_fence(&lease.fence(&grant));
+    /// orders.send("while it leads").await?;
+    ///
+    /// lease.release(grant.id).await?;
+    /// let late = orders.send("too late").await;
+    /// assert!(matches!(late, Err(Error::Refused(Refusal::Fenced { .. }))));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn with_fence(&self, fence: &Fence) -> Self {
+        Self { fence: Some(fence.clone()), ..self.clone() }
+    }
+
+    /// Asks under the fence, if there is one.
+    pub(crate) fn ask(&self, command: Command) -> Pending<'_> {
+        self.ask_with(command, Few::default())
+    }
+
+    pub(crate) fn ask_with(&self, command: Command, contents: Few<Bytes>) -> Pending<'_> {
+        self.inner.ask_under(self.fence.as_ref(), command, contents)
     }
 
     /// Sends one message. When this returns the message is flushed to disk: it will be delivered,
@@ -76,7 +117,7 @@ impl Queue {
     }
 
     fn send_prepared(&self, messages: Few<NewMessage>, contents: Few<Bytes>) -> Pending<'_> {
-        self.inner.ask_with(Command::Send { queue: self.name().clone(), messages }, contents)
+        self.ask_with(Command::Send { queue: self.name().clone(), messages }, contents)
     }
 
     /// Takes back scheduled messages, all or none; returns how many.
@@ -116,7 +157,7 @@ impl Queue {
             sequences: sequences.into_iter().collect(),
             mode: ReceiveMode::PeekLock,
         };
-        let reply = self.inner.ask(command).await?;
+        let reply = self.ask(command).await?;
         Ok(self.deliveries(reply))
     }
 
@@ -132,7 +173,7 @@ impl Queue {
     /// scheduled ones.
     pub async fn peek(&self, from: SequenceNumber, max: u32) -> Result<Vec<Received>, Error> {
         let command = Command::Peek { from: self.path.clone(), sequence: from, max, session: None };
-        let reply = self.inner.ask(command).await?;
+        let reply = self.ask(command).await?;
         Ok(messages(reply).collect())
     }
 
@@ -145,14 +186,14 @@ impl Queue {
     ) -> Result<Vec<Received>, Error> {
         let session = Some(SessionId::new(session)?);
         let command = Command::Peek { from: self.path.clone(), sequence: from, max, session };
-        let reply = self.inner.ask(command).await?;
+        let reply = self.ask(command).await?;
         Ok(messages(reply).collect())
     }
 
     /// Why a message of this queue or of its dead letters is not being delivered.
     pub async fn explain(&self, sequence: SequenceNumber) -> Result<Explanation, Error> {
         let command = Command::Explain { queue: self.name().clone(), sequence };
-        match self.inner.ask(command).await?.outcome {
+        match self.ask(command).await?.outcome {
             Outcome::Explained(explanation) => Ok(explanation),
             other => unreachable_outcome(&other),
         }
@@ -208,7 +249,7 @@ impl Queue {
     /// Settings and counters.
     pub async fn info(&self) -> Result<QueueInfo, Error> {
         let command = Command::DescribeQueue { queue: self.name().clone() };
-        match self.inner.ask(command).await?.outcome {
+        match self.ask(command).await?.outcome {
             Outcome::Queue(info) => Ok(*info),
             other => unreachable_outcome(&other),
         }
@@ -217,7 +258,7 @@ impl Queue {
     /// Changes settings.
     pub async fn update(&self, patch: SettingsPatch) -> Result<QueueInfo, Error> {
         let command = Command::UpdateQueue { queue: self.name().clone(), patch: Box::new(patch) };
-        match self.inner.ask(command).await?.outcome {
+        match self.ask(command).await?.outcome {
             Outcome::Queue(info) => Ok(*info),
             other => unreachable_outcome(&other),
         }
@@ -225,7 +266,7 @@ impl Queue {
 
     /// Deletes the queue with all its messages and dead letters.
     pub async fn delete(&self) -> Result<(), Error> {
-        self.inner.ask(Command::DeleteQueue { queue: self.name().clone() }).await?;
+        self.ask(Command::DeleteQueue { queue: self.name().clone() }).await?;
         Ok(())
     }
 
@@ -238,7 +279,7 @@ impl Queue {
     pub async fn sessions(&self) -> Result<Vec<SessionId>, Error> {
         let command =
             Command::ListSessions { queue: self.name().clone(), after: None, max: u32::MAX };
-        match self.inner.ask(command).await?.outcome {
+        match self.ask(command).await?.outcome {
             Outcome::Sessions(sessions) => Ok(sessions),
             other => unreachable_outcome(&other),
         }
@@ -251,7 +292,7 @@ impl Queue {
         session: &str,
     ) -> Result<Option<(SessionInfo, Option<Bytes>)>, Error> {
         let (queue, session) = (self.name().clone(), SessionId::new(session)?);
-        let reply = self.inner.ask(Command::DescribeSession { queue, session }).await?;
+        let reply = self.ask(Command::DescribeSession { queue, session }).await?;
         let Outcome::SessionInfo(info) = reply.outcome else { unreachable_outcome(&reply.outcome) };
         let state = reply.contents.into_iter().next().transpose();
         let state = state.map_err(|what| session::unreadable(self, what))?;
@@ -259,7 +300,7 @@ impl Queue {
     }
 
     async fn count(&self, command: Command) -> Result<u64, Error> {
-        match self.inner.ask(command).await?.outcome {
+        match self.ask(command).await?.outcome {
             Outcome::Count(count) => Ok(count),
             other => unreachable_outcome(&other),
         }
@@ -315,20 +356,20 @@ impl Receive {
     /// The next message, locked, if there is one.
     pub async fn one(self) -> Result<Option<Delivery>, Error> {
         let receive = self.max(1);
-        let reply = receive.queue.inner.ask(receive.command()).await?;
+        let reply = receive.queue.ask(receive.command()).await?;
         Ok(messages(reply).next().and_then(|received| Delivery::new(receive.queue, received)))
     }
 
     /// The next messages, locked; none if the wait ended.
     pub async fn many(self) -> Result<Vec<Delivery>, Error> {
-        let reply = self.queue.inner.ask(self.command()).await?;
+        let reply = self.queue.ask(self.command()).await?;
         Ok(self.queue.deliveries(reply))
     }
 
     /// The next messages, removed the moment they are given out: lost if they are not handled.
     pub async fn and_delete(mut self) -> Result<Vec<Received>, Error> {
         self.mode = ReceiveMode::ReceiveAndDelete;
-        let reply = self.queue.inner.ask(self.command()).await?;
+        let reply = self.queue.ask(self.command()).await?;
         Ok(messages(reply).collect())
     }
 

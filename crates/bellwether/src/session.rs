@@ -50,7 +50,7 @@ impl AcceptSession {
             session,
             wait_ms: ms(self.wait),
         };
-        match self.queue.inner.ask(command).await?.outcome {
+        match self.queue.ask(command).await?.outcome {
             Outcome::Session(hold) => {
                 Ok(hold.map(|hold| Session { queue: self.queue, hold, closed: false }))
             }
@@ -101,21 +101,21 @@ impl Session {
             sequences: sequences.into_iter().collect(),
             mode: ReceiveMode::PeekLock,
         };
-        let reply = self.queue.inner.ask(command).await?;
+        let reply = self.queue.ask(command).await?;
         Ok(self.queue.deliveries(reply))
     }
 
     /// Starts the hold anew.
     pub async fn renew(&self) -> Result<(), Error> {
         let (queue, token) = (self.queue.name().clone(), self.hold.token.clone());
-        self.queue.inner.ask(Command::RenewSession { queue, token }).await?;
+        self.queue.ask(Command::RenewSession { queue, token }).await?;
         Ok(())
     }
 
     /// The state that an earlier holder left.
     pub async fn state(&self) -> Result<Option<Bytes>, Error> {
         let (queue, token) = (self.queue.name().clone(), self.hold.token.clone());
-        let reply = self.queue.inner.ask(Command::GetSessionState { queue, token }).await?;
+        let reply = self.queue.ask(Command::GetSessionState { queue, token }).await?;
         match reply.outcome {
             Outcome::SessionState(id, _) if id.0 == 0 => Ok(None),
             Outcome::SessionState(..) => match reply.contents.into_iter().next() {
@@ -136,7 +136,7 @@ impl Session {
             bytes: u32::try_from(content.len()).unwrap_or(u32::MAX),
         });
         let command = Command::SetSessionState { queue, token, state };
-        self.queue.inner.ask_with(command, contents).await?;
+        self.queue.ask_with(command, contents).await?;
         Ok(())
     }
 
@@ -144,7 +144,7 @@ impl Session {
     pub async fn close(mut self) -> Result<(), Error> {
         self.closed = true;
         let (queue, token) = (self.queue.name().clone(), self.hold.token.clone());
-        self.queue.inner.ask(Command::CloseSession { queue, token }).await?;
+        self.queue.ask(Command::CloseSession { queue, token }).await?;
         Ok(())
     }
 }

@@ -109,14 +109,14 @@ impl Client {
 fn hello() -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     let (name, credential) = ("a test".into(), String::new());
-    let hello = Hello { versions: (VERSION, VERSION), name, credential };
+    let hello = Hello { versions: (VERSION, VERSION), name, credential, process: String::new() };
     put_frame(Kind::Hello, &mut out, |out| hello.put(out));
     out
 }
 
 fn call(member: MemberSlot, number: u64, command: Command) -> Call {
     let (number, answered_below) = (RequestNumber(number), RequestNumber(0));
-    let request = Request { member, number, answered_below, command };
+    let request = Request { member, number, answered_below, command, fence: None };
     Call { request, contents: Few::default() }
 }
 
@@ -164,7 +164,8 @@ async fn who_speaks_no_common_version_hears_which_are_spoken() {
     let mut client = Client::connect(&acceptor);
     let mut said = MAGIC.to_vec();
     let versions = (VERSION + 1, VERSION + 1);
-    let hello = Hello { versions, name: String::new(), credential: String::new() };
+    let hello =
+        Hello { versions, name: String::new(), credential: String::new(), process: String::new() };
     put_frame(Kind::Hello, &mut said, |out| hello.put(out));
     client.say(&said).await;
     assert_eq!(client.goodbye().await, Why::Version);

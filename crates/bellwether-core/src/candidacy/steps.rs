@@ -16,6 +16,14 @@ impl Candidacy {
         }
     }
 
+    pub(super) fn end_stall(&mut self, now: BootTime) {
+        if let State::Leading(tenure) = self.state
+            && now >= self.stalls_at(&tenure)
+        {
+            self.stop(now, tenure, LossReason::Stalled);
+        }
+    }
+
     pub(super) fn take(&mut self, now: BootTime, event: Event) {
         match (self.state, event) {
             (State::Idle, Event::Start) => self.ask(now, self.config.wait_ms, false),
@@ -27,8 +35,15 @@ impl Candidacy {
                 self.state = State::Pausing { until: until.min(soon) };
             }
             (State::Pausing { .. }, Event::Shutdown) if self.maybe_granted => self.withdraw(now),
-            (State::Leading(tenure), Event::StepDownAsked { term }) if term == tenure.term => {
-                self.stop(now, tenure, LossReason::StepDownAsked);
+            (State::Leading(tenure), Event::StepDownAsked { term, successor })
+                if term == tenure.term =>
+            {
+                self.successor = successor;
+                let reason = match successor {
+                    Some(_) => LossReason::HandedOver,
+                    None => LossReason::StepDownAsked,
+                };
+                self.stop(now, tenure, reason);
             }
             (State::Leading(tenure), Event::Shutdown) => {
                 self.closing = true;
@@ -76,7 +91,9 @@ impl Candidacy {
             State::Stopping { aborted: true, abort_at, .. } if self.closing && abort_at <= now => {
                 self.close();
             }
-            State::Stopping { tenure, reason, abort_at, aborted: false } if abort_at <= now => {
+            State::Stopping { tenure, reason, abort_at, aborted: false }
+                if self.abort_at(&tenure, abort_at) <= now =>
+            {
                 let lost = tenure.renewal == Renewal::Lost;
                 let renewal = if lost { Renewal::Lost } else { Renewal::Ended };
                 let abort_at = now.plus_ms(self.config.stop_ms);
@@ -139,7 +156,9 @@ impl Candidacy {
         if now.plus_ms(self.config.renew_ms()) <= trusted_until {
             self.maybe_granted = false;
             let renewal = Renewal::Due(now);
-            self.state = State::Leading(Tenure { term, since: now, trusted_until, renewal });
+            let (since, progress_at) = (now, now);
+            let tenure = Tenure { term, since, progress_at, trusted_until, renewal };
+            self.state = State::Leading(tenure);
             self.actions.push(Action::Announce(View::Leading { term }));
             self.actions.push(Action::StartWork { term });
         } else if confirming {
@@ -207,13 +226,17 @@ impl Candidacy {
         self.actions.push(Action::CancelWork { reason });
         self.actions.push(Action::Announce(View::Stopping { term: tenure.term, reason }));
         #[cfg(planted_bug = "release_before_stop")]
-        self.actions.push(Action::Release { id: self.id });
+        self.actions.push(Action::Release { id: self.id, successor: None, reason });
     }
 
     /// The work has ended: only now may somebody else start.
     fn leave(&mut self, now: BootTime, tenure: Tenure, reason: LossReason) {
+        self.closing |= self.config.once;
         let lasted = now.0.saturating_sub(tenure.since.0) > BACK_OFF_MS_MAX;
-        let by_itself = matches!(reason, LossReason::WorkFinished | LossReason::WorkFailed);
+        let by_itself = matches!(
+            reason,
+            LossReason::WorkFinished | LossReason::WorkFailed | LossReason::Stalled
+        );
         self.short_terms = match (lasted, by_itself) {
             (true, _) => 0,
             (false, true) => self.short_terms + 1,
@@ -231,7 +254,8 @@ impl Candidacy {
         // An answer that never comes must not hold us up: the lease runs out by itself.
         let until = now.plus_ms(self.config.ttl_ms);
         self.state = State::Releasing { until, reason };
-        self.actions.push(Action::Release { id: self.id });
+        let successor = self.successor.take();
+        self.actions.push(Action::Release { id: self.id, successor, reason });
     }
 
     /// Shutdown with an ask in flight: it may be granted behind our back.
@@ -246,17 +270,18 @@ impl Candidacy {
             return self.close();
         }
         self.renew_id();
+        self.successor = None;
         let retry_ms = self.config.retry_ms;
         self.state = match reason {
             LossReason::TrustOver | LossReason::Refused | LossReason::Shutdown => {
                 State::Pausing { until: now.plus_ms(self.chance.jitter_ms(retry_ms)) }
             }
             // Whoever asked wants somebody else: let everybody ask once before us.
-            LossReason::StepDownAsked => {
+            LossReason::StepDownAsked | LossReason::HandedOver => {
                 let pause_ms = self.chance.jitter_ms(2 * retry_ms.max(BACK_OFF_MS_MIN));
                 State::BackingOff { until: now.plus_ms(pause_ms) }
             }
-            LossReason::WorkFinished | LossReason::WorkFailed => {
+            LossReason::WorkFinished | LossReason::WorkFailed | LossReason::Stalled => {
                 let doublings = self.short_terms.saturating_sub(1).min(16);
                 let pause_ms = (BACK_OFF_MS_MIN << doublings).min(BACK_OFF_MS_MAX);
                 State::BackingOff { until: now.plus_ms(self.chance.jitter_ms(pause_ms)) }

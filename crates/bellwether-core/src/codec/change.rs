@@ -27,6 +27,7 @@ mod tag {
     pub(super) const KEPT: u8 = 15;
     pub(super) const LEASE: u8 = 16;
     pub(super) const TERMS_FROM: u8 = 17;
+    pub(super) const TERM_ENDED: u8 = 20;
 }
 
 macro_rules! put {
@@ -77,6 +78,9 @@ pub fn encode_change(change: &Change, now: BootTime, out: &mut Vec<u8>) {
             put_lease(lease, now, out);
         }
         Change::TermsFrom { term } => put!(out, tag::TERMS_FROM, term),
+        Change::TermEnded { name, term, at, by } => {
+            put!(out, tag::TERM_ENDED, name, term, at, by);
+        }
     }
 }
 
@@ -134,6 +138,12 @@ pub fn decode_change(reader: &mut Reader<'_>, now: BootTime) -> Result<Change, B
         },
         tag::LEASE => Change::Lease { name: Wire::get(r)?, lease: Box::new(get_lease(r)?) },
         tag::TERMS_FROM => Change::TermsFrom { term: Wire::get(r)? },
+        tag::TERM_ENDED => Change::TermEnded {
+            name: Wire::get(r)?,
+            term: Wire::get(r)?,
+            at: Wire::get(r)?,
+            by: Wire::get(r)?,
+        },
         _ => return Err(BadBytes { expected: EXPECTED, offset }),
     })
 }

@@ -3,11 +3,37 @@
 use super::wire::{Wire, wire_enum, wire_struct};
 use super::{BadBytes, Reader};
 use crate::command::{
-    Acquire, Command, Disposition, HeldSet, Imported, LeaseKind, NewContent, Receive, ReceiveMode,
-    Request, Resting, Settlement,
+    Acquire, Command, Disposition, HeldSet, Imported, LeaseKind, Loss, NewContent, Receive,
+    ReceiveMode, ReleaseReason, Request, Resting, Settlement,
 };
+use crate::fence::Fence;
 
-wire_struct!(Request { member, number, answered_below, command });
+/// Stands before a command that is asked under a fence. Far from the tags of the commands: it is
+/// none, and stands before one of them, not before another fence.
+const FENCED: u8 = 127;
+
+wire_struct!(Fence { election, term });
+
+impl Wire for Request {
+    fn put(&self, out: &mut Vec<u8>) {
+        super::encode_request_as(self, self.member, self.number, self.answered_below, out);
+    }
+
+    fn get(r: &mut Reader<'_>) -> Result<Self, BadBytes> {
+        let (member, number, answered_below) = (Wire::get(r)?, Wire::get(r)?, Wire::get(r)?);
+        let fence = r.take_if(FENCED).then(|| Wire::get(r)).transpose()?;
+        Ok(Self { member, number, answered_below, command: Wire::get(r)?, fence })
+    }
+}
+
+/// What is asked, behind its fence.
+pub(super) fn put_asked(request: &Request, out: &mut Vec<u8>) {
+    if let Some(fence) = &request.fence {
+        out.push(FENCED);
+        fence.put(out);
+    }
+    request.command.put(out);
+}
 
 wire_enum!(Command, "a command", {
     1 => CreateQueue { queue, settings },
@@ -51,6 +77,13 @@ wire_enum!(Command, "a command", {
     39 => Remove { from, sequences },
     40 => Backup { id, step },
     41 => LeaseHistory { lease, max },
+    42 => Lost { how },
+    50 => StepDown { lease, id, successor, reason },
+    51 => HandOver { lease, to },
+    52 => PauseLease { lease, keep_leader },
+    53 => ResumeLease { lease },
+    54 => AwaitTurn { lease, wait_ms },
+    55 => MemberHealth { after, max },
 });
 
 wire_struct!(Receive { from, session, max, mode, wait_ms, lock_ms });
@@ -88,7 +121,18 @@ wire_enum!(Disposition, "an end of a delivery", {
     5 => DeadLetter,
 });
 
-wire_enum!(LeaseKind, "a kind of lease", { 1 => Bound, 2 => Standing });
+wire_enum!(LeaseKind, "a kind of lease", { 1 => Bound, 2 => Standing, 3 => Connected });
+
+wire_enum!(Loss, "how a member was lost", { 1 => Died, 2 => Disconnected });
+
+wire_enum!(ReleaseReason, "a reason to release", {
+    1 => Asked,
+    2 => Shutdown,
+    3 => Finished,
+    4 => Failed,
+    5 => Stalled,
+    6 => HandedOver,
+});
 
 impl Wire for HeldSet {
     fn put(&self, out: &mut Vec<u8>) {

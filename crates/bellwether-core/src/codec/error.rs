@@ -24,6 +24,7 @@ wire_enum!(Refusal, "a refusal", {
     16 => MemberGone,
     17 => Lease(refusal),
     18 => Forbidden { right, on },
+    19 => Fenced { election, term, newest },
 });
 
 wire_enum!(Right, "a right", { 1 => Listen, 2 => Send, 3 => Manage });
@@ -39,4 +40,6 @@ wire_enum!(LeaseRefusal, "a refusal about a lease", {
     6 => NotPresent(lease),
     7 => TermOver { lease, term },
     8 => NotGranted(lease),
+    9 => Paused(lease),
+    10 => NotInLine { lease, member },
 });

@@ -101,7 +101,7 @@ pub fn encode_request_as(
     member.put(out);
     number.put(out);
     answered_below.put(out);
-    request.command.put(out);
+    command::put_asked(request, out);
 }
 
 /// Reads a request.

@@ -5,8 +5,8 @@ use super::{BadBytes, Reader};
 use crate::backup::BackupStep;
 use crate::name::SequenceNumber;
 use crate::outcome::{
-    Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, LeftAs, MemberInfo, Outcome,
-    QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo, Totals,
+    Beat, Cause, Counts, EndedBy, Explanation, Holder, LeaseState, LeftAs, MemberHealth,
+    MemberInfo, Outcome, QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo, Totals,
 };
 
 wire_enum!(Outcome, "an outcome", {
@@ -34,10 +34,26 @@ wire_enum!(Outcome, "an outcome", {
     22 => Explained(explanation),
     23 => Backup(step),
     24 => Terms(terms),
+    30 => MemberHealth(members),
+    31 => Turn { next },
 });
 
 wire_struct!(TermInfo { term, kind, granted_at, holder, metadata, left_as });
-wire_enum!(LeftAs, "what became of a term", { 1 => Held, 2 => Released, 3 => Broken });
+wire_enum!(LeftAs, "what became of a term", {
+    1 => Held,
+    2 => Released,
+    3 => Broken,
+    4 => Ended { at, by },
+});
+wire_enum!(EndedBy, "what ended a term", {
+    1 => Released { reason },
+    2 => Goodbye,
+    3 => Died,
+    4 => RanOut,
+    5 => Broken,
+    6 => ChangedId,
+    7 => Disconnected,
+});
 
 wire_enum!(BackupStep, "a step of a backup", {
     1 => State { frame, bytes },
@@ -107,22 +123,7 @@ wire_struct!(Totals {
     dead_lettered,
 });
 wire_struct!(MemberInfo { id, slot, metadata, joined_at, leases });
-wire_struct!(LeaseInfo {
-    name,
-    kind,
-    state,
-    term,
-    id,
-    holder,
-    metadata,
-    ttl_ms,
-    remaining_ms,
-    granted_at,
-    version,
-    step_down_asked,
-    waiting,
-});
-
+wire_struct!(MemberHealth { info, ttl_ms, silent_ms, waits_for });
 wire_enum!(LeaseState, "a lease's state", {
     1 => Available,
     2 => Leased,

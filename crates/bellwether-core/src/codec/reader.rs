@@ -89,6 +89,13 @@ impl<'a> Reader<'a> {
         Ok(byte)
     }
 
+    /// Takes the next byte if it is this one.
+    pub(super) fn take_if(&mut self, wanted: u8) -> bool {
+        let is_wanted = self.rest.first() == Some(&wanted);
+        self.rest = &self.rest[usize::from(is_wanted)..];
+        is_wanted
+    }
+
     /// The next `N` bytes.
     #[inline]
     pub fn array<const N: usize>(&mut self, expected: &'static str) -> Result<[u8; N], BadBytes> {

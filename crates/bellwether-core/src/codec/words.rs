@@ -34,6 +34,7 @@ const WORDS: &[&str] = &[
     // What a request names.
     "backup",
     "call",
+    "fence",
     "messages",
     "contents",
     "properties",

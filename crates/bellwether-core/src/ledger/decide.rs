@@ -3,7 +3,7 @@
 use crate::command::{Command, Request};
 use crate::error::Refusal;
 use crate::name::Ticket;
-use crate::outcome::Outcome;
+use crate::outcome::{EndedBy, Outcome};
 use crate::time::Now;
 
 use super::{Effects, Ledger};
@@ -24,9 +24,7 @@ impl Ledger {
             Command::DeleteQueue { queue } => self.delete_queue(now, queue, fx),
             Command::Purge { from, before, max } => self.purge(now, from, *before, *max, fx),
             Command::Remove { from, sequences } => self.remove(now, from, sequences, fx),
-            Command::DescribeQueue { queue } => {
-                Ok(Outcome::Queue(Box::new(self.queue_named(queue)?.info())))
-            }
+            Command::DescribeQueue { queue } => self.describe_queue(queue),
             Command::ListQueues { after, max } => Ok(self.list_queues(after.as_ref(), *max)),
             Command::Send { queue, messages } => self.send(now, queue, messages, fx),
             Command::Cancel { queue, sequences } => self.cancel(now, queue, sequences, fx),
@@ -71,19 +69,34 @@ impl Ledger {
             Command::Import { to, messages } => self.import(now, to, messages, fx),
             Command::Join { id, metadata, ttl_ms } => self.join(now, *id, metadata, *ttl_ms, fx),
             Command::Heartbeat { held } => self.heartbeat(now, member, held),
-            Command::Leave => self.leave(now, member, fx),
+            Command::Leave => self.leave(now, member, EndedBy::Goodbye, fx),
+            Command::Lost { how } => self.lost(now, member, *how, fx),
             Command::ListMembers => Ok(self.list_members(now)),
+            Command::MemberHealth { after, max } => Ok(self.member_health(now, *after, *max)),
             Command::Acquire(acquire) => return self.acquire(now, ticket, request, acquire, fx),
             Command::RenewLease { lease, id } => self.renew_lease(now, lease, *id, fx),
             Command::ChangeLease { lease, id, to } => self.change_lease(now, lease, *id, *to, fx),
             Command::ReleaseLease { lease, id, successor } => {
-                self.release_lease(now, lease, *id, *successor, fx)
+                let by = EndedBy::Released { reason: None };
+                self.release_lease(now, lease, *id, *successor, by, fx)
+            }
+            Command::StepDown { lease, id, successor, reason } => {
+                let by = EndedBy::Released { reason: Some(*reason) };
+                self.release_lease(now, lease, *id, *successor, by, fx)
             }
             Command::BreakLease { lease, period_ms } => {
                 self.break_lease(now, lease, *period_ms, fx)
             }
             Command::TouchLease { lease } => Ok(self.touch_lease(now, lease, fx)),
-            Command::AskStepDown { lease } => self.ask_step_down(now, lease, fx),
+            Command::AskStepDown { lease } => self.ask_step_down(now, lease, None, fx),
+            Command::HandOver { lease, to } => self.ask_step_down(now, lease, Some(*to), fx),
+            Command::PauseLease { lease, keep_leader } => {
+                self.pause_lease(now, lease, *keep_leader, fx)
+            }
+            Command::ResumeLease { lease } => Ok(self.resume_lease(now, lease, fx)),
+            Command::AwaitTurn { lease, wait_ms } => {
+                return self.await_turn(now, ticket, request, lease, *wait_ms);
+            }
             Command::DescribeLease { lease } => Ok(self.describe_lease(now, lease)),
             Command::WatchLease { lease, seen, wait_ms } => {
                 return self.watch_lease(now, ticket, request, lease, *seen, *wait_ms);

@@ -27,7 +27,8 @@ impl Ledger {
         request: &Request,
         fx: &mut Effects,
     ) -> Result<Option<Outcome>, Refusal> {
-        if request.member.0 == 0 {
+        // What others saw of a member is no sign of life, and counts also when it was silent too long.
+        if request.member.0 == 0 || matches!(request.command, Command::Lost { .. }) {
             return Ok(None);
         }
         let member = self.members.get_mut(&request.member).ok_or(Refusal::MemberGone)?;
@@ -157,8 +158,10 @@ impl Command {
                 | Self::DescribeSession { .. }
                 | Self::Explain { .. }
                 | Self::ListMembers
+                | Self::MemberHealth { .. }
                 | Self::DescribeLease { .. }
                 | Self::WatchLease { .. }
+                | Self::AwaitTurn { .. }
                 | Self::ListLeases { .. }
                 | Self::LeaseHistory { .. }
                 | Self::Backup { .. }
@@ -174,7 +177,11 @@ impl Command {
             Self::Settle { settlements, .. } => settlements
                 .iter()
                 .all(|settlement| matches!(settlement.disposition, Disposition::Release)),
-            Self::CloseSession { .. } | Self::ReleaseLease { .. } | Self::Leave => true,
+            Self::CloseSession { .. }
+            | Self::ReleaseLease { .. }
+            | Self::StepDown { .. }
+            | Self::Leave
+            | Self::Lost { .. } => true,
             _ => false,
         }
     }

@@ -5,12 +5,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::change::Change;
-use crate::command::{Acquire, LeaseKind, Request};
+use crate::command::{Acquire, Request};
 use crate::error::{LeaseRefusal, Refusal};
 use crate::lease::{Decision, Hold, Lease, LeaseAt, check_ttl};
 use crate::limits;
 use crate::name::{LeaseId, LeaseName, MemberId, MemberSlot, RequestNumber, Term, Ticket};
-use crate::outcome::{Answer, Barrier, LeaseState, Outcome};
+use crate::outcome::{Answer, Barrier, EndedBy, LeaseState, Outcome};
 use crate::time::{BootTime, Now};
 
 use super::{Effects, Ledger, Timer, Waits, refuse};
@@ -23,6 +23,8 @@ pub(super) struct Entry {
     /// Who waits: by priority, then by age.
     pub(super) line: BTreeMap<(Reverse<i32>, Ticket), Waiter>,
     pub(super) watchers: BTreeMap<Ticket, (MemberSlot, RequestNumber, BootTime)>,
+    /// Who waits to be the next in line.
+    pub(super) turns: BTreeMap<Ticket, (MemberSlot, RequestNumber, BootTime)>,
     /// When its timer fires.
     armed: Option<BootTime>,
     /// How often it was granted in this life.
@@ -46,6 +48,16 @@ impl Entry {
         self.line.remove(&key).map(|waiter| (waiter.member, waiter.number, waiter.until))
     }
 
+    /// Who waits, in the order in which they would be granted it.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = (Ticket, &Waiter)> {
+        let named = self.lease.as_ref().map_or(MemberSlot(0), |lease| lease.successor);
+        let all = || self.line.iter().map(|((_, ticket), waiter)| (*ticket, waiter));
+        let is_named = move |waiter: &Waiter| named.0 != 0 && waiter.member == named;
+        let first = all().find(|(_, waiter)| is_named(waiter));
+        let first_ticket = first.map(|(ticket, _)| ticket);
+        first.into_iter().chain(all().filter(move |(ticket, _)| Some(*ticket) != first_ticket))
+    }
+
     pub(super) fn is_asked_to_step_down(&self) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.step_down_asked)
     }
@@ -55,7 +67,7 @@ impl Entry {
         let Some(lease) = &mut self.lease else { return };
         if let Hold::Held { renewed_at, .. } = &mut lease.hold
             && lease.member == slot
-            && lease.kind == LeaseKind::Bound
+            && lease.kind.is_bound()
         {
             *renewed_at = (*renewed_at).max(beaten_at);
         }
@@ -89,6 +101,7 @@ impl Ledger {
             lease: None,
             line: BTreeMap::new(),
             watchers: BTreeMap::new(),
+            turns: BTreeMap::new(),
             armed: None,
             grants: 0,
         };
@@ -134,7 +147,7 @@ impl Ledger {
 
     /// The holder's heartbeats renew a bound lease from its grant on.
     pub(super) fn follow_lease(&mut self, name: &LeaseName, lease: &Lease) {
-        if lease.kind == LeaseKind::Bound {
+        if lease.kind.is_bound() {
             self.renew_with_member(name, lease);
         }
     }
@@ -181,6 +194,7 @@ impl Ledger {
         if visible {
             self.journal(change, fx);
             self.tell_watchers(now, name, fx);
+            self.stir_line(name);
         }
         self.arm_lease(now, name);
         decision.outcome
@@ -224,12 +238,41 @@ impl Ledger {
             member.renewing.remove(&name);
             member.step_down.remove(&name);
         }
+        self.note_over(now, &name, fx);
         self.tell_watchers(now, &name, fx);
         self.grant_next(now, &name, None, fx);
     }
 
-    /// Gives a free lease to the named successor if it waits, else to the first in line that is
-    /// still here: a grant to somebody who has gone would be a term without a leader (E7).
+    /// Writes down why a term ended, for those who will ask.
+    fn note_end(&mut self, now: Now, name: &LeaseName, term: Term, by: EndedBy, fx: &mut Effects) {
+        let change = Change::TermEnded { name: name.clone(), term, at: now.wall, by };
+        self.emit(now, change, fx);
+    }
+
+    /// Writes down that the newest term is over because its time is.
+    fn note_over(&mut self, now: Now, name: &LeaseName, fx: &mut Effects) {
+        let at = self.lease_at(now, name);
+        let by = match at.state() {
+            LeaseState::Expired => EndedBy::RanOut,
+            LeaseState::Broken => EndedBy::Broken,
+            LeaseState::Available | LeaseState::Leased | LeaseState::Breaking => return,
+        };
+        if let Some(term) = at.lease.map(|lease| lease.term) {
+            self.note_end(now, name, term, by, fx);
+        }
+    }
+
+    /// Before somebody acts on a lease that has ended and whose timer has not fired yet: what it
+    /// would have written down.
+    fn note_overdue(&mut self, now: Now, name: &LeaseName, fx: &mut Effects) {
+        let entry = self.lease_names.get(name).and_then(|index| self.leases.get(index));
+        if entry.and_then(|entry| entry.armed).is_some_and(|at| at <= now.boot) {
+            self.note_over(now, name, fx);
+        }
+    }
+
+    /// Gives a free lease to the successor that its holder named if that one waits, else to the one
+    /// an operator named, else to the first in line that is still here: a grant to somebody who has gone would be a term without a leader (E7).
     fn grant_next(
         &mut self,
         now: Now,
@@ -239,17 +282,23 @@ impl Ledger {
     ) {
         let Some(index) = self.lease_names.get(name).copied() else { return };
         loop {
-            if self.lease_at(now, name).holder().is_some() {
+            let at = self.lease_at(now, name);
+            if at.holder().is_some() || at.is_paused() {
                 return;
             }
             let Some(entry) = self.leases.get(&index) else { return };
             let wanted = successor.and_then(|id| self.member_ids.get(&id));
             let next = wanted
-                .and_then(|slot| entry.line.iter().find(|(_, waiter)| waiter.member == *slot))
-                .or_else(|| entry.line.iter().next());
-            let Some(((_, ticket), waiter)) = next else { return };
-            let (ticket, waiter) = (*ticket, waiter.clone());
+                .and_then(|slot| entry.in_order().find(|(_, waiter)| waiter.member == *slot))
+                .or_else(|| entry.in_order().next());
+            let Some((ticket, waiter)) = next else { return };
+            let waiter = waiter.clone();
+            let may = self.check_waiting(now, ticket);
             self.withdraw(ticket);
+            if let Err(refusal) = may {
+                refuse(ticket, refusal, fx);
+                continue;
+            }
             if self.members.get(&waiter.member).is_none_or(|member| !member.is_present(now)) {
                 refuse(ticket, Refusal::MemberGone, fx);
                 continue;
@@ -301,7 +350,7 @@ impl Ledger {
                 bytes_max: limits::METADATA_BYTES_MAX as u64,
             });
         }
-        if acquire.kind == LeaseKind::Bound && request.member.0 == 0 {
+        if acquire.kind.is_bound() && request.member.0 == 0 {
             return Err(Refusal::MemberGone);
         }
         let name = &acquire.lease;
@@ -315,7 +364,10 @@ impl Ledger {
             Ok(decision) => return Ok(Some(self.granted(now, name, decision, fx))),
             Err(refusal) => refusal,
         };
-        let can_wait = matches!(refusal, LeaseRefusal::Held { .. } | LeaseRefusal::Breaking(_));
+        let can_wait = matches!(
+            refusal,
+            LeaseRefusal::Held { .. } | LeaseRefusal::Breaking(_) | LeaseRefusal::Paused(_)
+        );
         if !can_wait || acquire.wait_ms == 0 || request.member.0 == 0 {
             return Err(refusal.into());
         }
@@ -329,6 +381,7 @@ impl Ledger {
         if let Some(entry) = self.leases.get_mut(&index) {
             entry.line.insert((Reverse(acquire.priority), ticket), waiter);
         }
+        self.stirred_lines.insert(index);
         self.wait(ticket, request, until, Waits::Lease(index));
         Ok(None)
     }
@@ -348,10 +401,14 @@ impl Ledger {
         ticket: Ticket,
     ) -> Option<(MemberSlot, RequestNumber, BootTime)> {
         let entry = self.leases.get_mut(&index)?;
-        let left = entry.watchers.remove(&ticket).or_else(|| entry.withdraw(ticket));
-        if entry.lease.is_none() && entry.line.is_empty() && entry.watchers.is_empty() {
+        let looked = entry.watchers.remove(&ticket).or_else(|| entry.turns.remove(&ticket));
+        let left = looked.or_else(|| entry.withdraw(ticket));
+        let nobody = entry.watchers.is_empty() && entry.turns.is_empty() && entry.line.is_empty();
+        if entry.lease.is_none() && nobody {
             self.lease_names.remove(&entry.name);
             self.leases.remove(&index);
+        } else if !entry.turns.is_empty() {
+            self.stirred_lines.insert(index);
         }
         left
     }
@@ -375,7 +432,12 @@ impl Ledger {
         to: LeaseId,
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let decision = self.lease_at(now, name).change(id, to)?;
+        let at = self.lease_at(now, name);
+        let before = at.lease.map(|lease| lease.term);
+        let decision = at.change(id, to)?;
+        if let Some(term) = before.filter(|term| *term != decision.lease.term) {
+            self.note_end(now, name, term, EndedBy::ChangedId, fx);
+        }
         Ok(self.decided(now, name, decision, fx))
     }
 
@@ -385,9 +447,16 @@ impl Ledger {
         name: &LeaseName,
         id: LeaseId,
         successor: Option<MemberId>,
+        by: EndedBy,
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let decision = self.lease_at(now, name).release(id)?;
+        let at = self.lease_at(now, name);
+        let decision = at.release(id)?;
+        if at.holder().is_some() {
+            self.note_end(now, name, decision.lease.term, by, fx);
+        } else {
+            self.note_overdue(now, name, fx);
+        }
         let outcome = self.decided(now, name, decision, fx);
         self.grant_next(now, name, successor, fx);
         Ok(outcome)
@@ -400,14 +469,21 @@ impl Ledger {
         period_ms: Option<u64>,
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let decision = self.lease_at(now, name).break_hold(period_ms)?;
+        let at = self.lease_at(now, name);
+        let decision = at.break_hold(period_ms)?;
+        let was_held = at.holder().is_some();
+        self.note_overdue(now, name, fx);
         let outcome = self.decided(now, name, decision, fx);
+        if was_held {
+            self.note_over(now, name, fx);
+        }
         self.grant_next(now, name, None, fx);
         Ok(outcome)
     }
 
     pub(super) fn touch_lease(&mut self, now: Now, name: &LeaseName, fx: &mut Effects) -> Outcome {
         if let Some(lease) = self.lease_at(now, name).touch() {
+            self.note_overdue(now, name, fx);
             self.decided(now, name, Decision { lease, outcome: Outcome::Done }, fx);
             self.grant_next(now, name, None, fx);
         }
@@ -418,10 +494,48 @@ impl Ledger {
         &mut self,
         now: Now,
         name: &LeaseName,
+        successor: Option<MemberId>,
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let decision = self.lease_at(now, name).ask_step_down()?;
+        let at = self.lease_at(now, name);
+        let slot = match successor {
+            Some(_) if at.holder().is_none() => None,
+            Some(_) if at.is_paused() => return Err(LeaseRefusal::Paused(name.clone()).into()),
+            Some(member) => Some(self.slot_in_line(name, member)?),
+            None => None,
+        };
+        let decision = at.ask_step_down(slot)?;
         Ok(self.decided(now, name, decision, fx))
+    }
+
+    /// The member's slot, if it waits for the lease.
+    fn slot_in_line(&self, name: &LeaseName, member: MemberId) -> Result<MemberSlot, LeaseRefusal> {
+        let entry = self.lease_names.get(name).and_then(|index| self.leases.get(index));
+        let slot = self.member_ids.get(&member).copied();
+        let waits = |slot: &MemberSlot| {
+            entry.is_some_and(|entry| entry.line.values().any(|waiter| waiter.member == *slot))
+        };
+        slot.filter(waits).ok_or_else(|| LeaseRefusal::NotInLine { lease: name.clone(), member })
+    }
+
+    pub(super) fn pause_lease(
+        &mut self,
+        now: Now,
+        name: &LeaseName,
+        keep_leader: bool,
+        fx: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        self.check_lease_room(name)?;
+        let decision = self.lease_at(now, name).pause(keep_leader);
+        Ok(self.decided(now, name, decision, fx))
+    }
+
+    pub(super) fn resume_lease(&mut self, now: Now, name: &LeaseName, fx: &mut Effects) -> Outcome {
+        if let Some(lease) = self.lease_at(now, name).resume() {
+            self.decided(now, name, Decision { lease, outcome: Outcome::Done }, fx);
+            self.grant_next(now, name, None, fx);
+        }
+        Outcome::Done
     }
 
     /// Whether a member holds a lease under a term at this moment.
@@ -437,7 +551,7 @@ impl Ledger {
         let held = member.holds.iter().filter_map(|name| {
             let at = self.lease_at(now, name);
             let (id, _) = at.holder()?;
-            (at.lease?.kind == LeaseKind::Bound).then(|| (name.clone(), id))
+            (at.lease?.kind.is_bound()).then(|| (name.clone(), id))
         });
         held.collect()
     }

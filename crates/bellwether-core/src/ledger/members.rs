@@ -6,15 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::change::{Change, KeptOutcome};
-use crate::command::HeldSet;
+use crate::command::{HeldSet, LeaseKind, Loss};
 use crate::error::Refusal;
 use crate::limits;
 use crate::member::digest;
-use crate::name::{LeaseName, MemberId, MemberSlot, RequestNumber, Term, Ticket};
-use crate::outcome::{Beat, MemberInfo, Outcome};
+use crate::name::{LeaseId, LeaseName, MemberId, MemberSlot, RequestNumber, Term, Ticket};
+use crate::outcome::{Beat, EndedBy, MemberHealth, MemberInfo, Outcome};
 use crate::time::{BootTime, Now, WallTime};
 
-use super::{Effects, Ledger, Timer, refuse};
+use super::{Effects, Ledger, Timer, Waits, refuse};
 
 /// One member.
 #[derive(Clone, Debug)]
@@ -218,24 +218,72 @@ impl Ledger {
         member.step_down = asked.cloned().collect();
     }
 
+    /// The member goes, by its own word or by a proof of its death.
     pub(super) fn leave(
         &mut self,
         now: Now,
         slot: MemberSlot,
+        by: EndedBy,
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        if !self.members.contains_key(&slot) {
-            return Err(Refusal::MemberGone);
+        // A goodbye is the holder's own word: its leases are free at once.
+        self.end_and_release(now, slot, by, fx)
+    }
+
+    /// Somebody saw that the member has gone without a goodbye.
+    pub(super) fn lost(
+        &mut self,
+        now: Now,
+        slot: MemberSlot,
+        how: Loss,
+        fx: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        match how {
+            // The work has ended with the process that did it: as good as a goodbye.
+            Loss::Died => self.end_and_release(now, slot, EndedBy::Died, fx),
+            // The member may be here and come back: what is not free by its own wish stays.
+            Loss::Disconnected if !self.members.contains_key(&slot) => Err(Refusal::MemberGone),
+            Loss::Disconnected => {
+                let mut held = self.held_by(now, slot);
+                held.retain(|(name, _)| {
+                    let lease = self.lease_at(now, name).lease;
+                    lease.is_some_and(|lease| lease.kind == LeaseKind::Connected)
+                });
+                self.release_all(now, &held, EndedBy::Disconnected, fx);
+                Ok(Outcome::Done)
+            }
         }
+    }
+
+    fn end_and_release(
+        &mut self,
+        now: Now,
+        slot: MemberSlot,
+        by: EndedBy,
+        fx: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        let member = self.members.get(&slot).ok_or(Refusal::MemberGone)?;
+        let is_gone = member.gone_at.is_some();
         let held = self.held_by(now, slot);
         // First it is gone, then its leases are free: it must not be granted one it waited for.
-        self.end_presence(now, slot, fx);
-        // A goodbye is the holder's own word: its leases are free at once.
+        if !is_gone {
+            self.end_presence(now, slot, fx);
+        }
+        self.release_all(now, &held, by, fx);
+        Ok(Outcome::Done)
+    }
+
+    fn release_all(
+        &mut self,
+        now: Now,
+        held: &[(LeaseName, LeaseId)],
+        by: EndedBy,
+        fx: &mut Effects,
+    ) {
         for (lease, id) in held {
             // Held a moment ago, by this member: a refusal could only say that it is free already.
-            let _ = self.release_lease(now, &lease, id, None, fx);
+            let _ = self.release_lease(now, lease, *id, None, by, fx);
         }
-        Ok(Outcome::Done)
     }
 
     fn end_presence(&mut self, now: Now, slot: MemberSlot, fx: &mut Effects) {
@@ -278,15 +326,41 @@ impl Ledger {
     pub(super) fn list_members(&self, now: Now) -> Outcome {
         let present = self.members.iter().filter(|(_, member)| member.gone_at.is_none());
         Outcome::Members(
-            present
-                .map(|(slot, member)| MemberInfo {
-                    id: member.id,
-                    slot: *slot,
-                    metadata: member.metadata.clone(),
-                    joined_at: member.joined_at,
-                    leases: self.leases_of(now, *slot),
-                })
-                .collect(),
+            present.map(|(slot, member)| self.member_info(now, *slot, member)).collect(),
         )
+    }
+
+    fn member_info(&self, now: Now, slot: MemberSlot, member: &Member) -> MemberInfo {
+        MemberInfo {
+            id: member.id,
+            slot,
+            metadata: member.metadata.clone(),
+            joined_at: member.joined_at,
+            leases: self.leases_of(now, slot),
+        }
+    }
+
+    /// Members by id, with what shows how they are.
+    pub(super) fn member_health(&self, now: Now, after: Option<MemberId>, max: u32) -> Outcome {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = after.map_or(Unbounded, Excluded);
+        let members = self.member_ids.range((from, Unbounded));
+        let present = members
+            .filter_map(|(_, slot)| Some((*slot, self.members.get(slot)?)))
+            .filter(|(_, member)| member.gone_at.is_none());
+        let health = present.take(max as usize).map(|(slot, member)| {
+            let lines = member.waits.iter().filter_map(|ticket| match self.waiting.get(ticket) {
+                Some(Waits::Lease(index)) => self.leases.get(index),
+                _ => None,
+            });
+            let waits_for: BTreeSet<&LeaseName> = lines.map(|entry| &entry.name).collect();
+            MemberHealth {
+                info: self.member_info(now, slot, member),
+                ttl_ms: member.ttl_ms,
+                silent_ms: member.seen_at.ms_until(now.boot),
+                waits_for: waits_for.into_iter().cloned().collect(),
+            }
+        });
+        Outcome::MemberHealth(health.collect())
     }
 }

@@ -15,6 +15,7 @@
 
 mod decide;
 mod explain;
+mod fences;
 mod import;
 mod keep;
 mod leases;
@@ -49,6 +50,7 @@ use crate::queue::Queue;
 use crate::ready::LaneId;
 use crate::time::{BootTime, Now};
 
+use fences::Fences;
 pub use snapshot::SnapshotCursor;
 use timers::{Timer, Timers};
 use unsettled::Unsettled;
@@ -107,10 +109,13 @@ pub struct Ledger {
     fresh: VecDeque<(u64, At)>,
     /// Lanes in which something that held the rest back has gone.
     stirred: BTreeSet<(QueueId, Part, LaneId)>,
+    /// Leases with another member, maybe, at the head of their line.
+    stirred_lines: BTreeSet<u32>,
     /// Queues whose messages move on because forwarding was switched on.
     forwarding: BTreeSet<QueueId>,
     /// Who waits for what.
     waiting: BTreeMap<Ticket, Waits>,
+    fences: Fences,
     timers: Timers,
     unsettled: Unsettled,
     /// All messages of all queues.
@@ -126,6 +131,7 @@ enum Waits {
     Session(QueueId),
     Lease(u32),
     Watch(u32),
+    Turn(u32),
 }
 
 impl Ledger {
@@ -157,8 +163,10 @@ impl Ledger {
             terms_from: Term(0),
             fresh: VecDeque::new(),
             stirred: BTreeSet::new(),
+            stirred_lines: BTreeSet::new(),
             forwarding: BTreeSet::new(),
             waiting: BTreeMap::new(),
+            fences: Fences::default(),
             timers: Timers::default(),
             unsettled: Unsettled::default(),
             messages: 0,
@@ -199,7 +207,9 @@ impl Ledger {
     pub fn apply(&mut self, now: Now, ticket: Ticket, request: &Request, fx: &mut Effects) {
         self.clock = now;
         let result = match self.recall(now, request, fx) {
-            Ok(None) => self.decide(now, ticket, request, fx),
+            Ok(None) => self
+                .check_fence(now, request.fence.as_ref())
+                .and_then(|()| self.decide(now, ticket, request, fx)),
             recalled => recalled,
         };
         match result {
@@ -277,8 +287,11 @@ impl Ledger {
 
     /// Serves lanes that have come free without anything becoming ready.
     fn serve_stirred(&mut self, now: Now, fx: &mut Effects) {
-        if self.stirred.is_empty() {
+        if self.stirred.is_empty() && self.stirred_lines.is_empty() {
             return;
+        }
+        for index in std::mem::take(&mut self.stirred_lines) {
+            self.tell_next(index, fx);
         }
         // What these stir again is served by the next step.
         for (queue, part, lane) in std::mem::take(&mut self.stirred) {
@@ -305,6 +318,7 @@ impl Ledger {
     /// A waiting request is no longer wanted. False if it was not waiting (any more).
     pub fn withdraw(&mut self, ticket: Ticket) -> bool {
         let Some(waits) = self.waiting.remove(&ticket) else { return false };
+        self.fences.remove(ticket);
         let until = match waits {
             Waits::Messages(queue, part, lane) => self
                 .queues
@@ -316,7 +330,9 @@ impl Ledger {
                 .get_mut(&queue)
                 .and_then(|q| q.accepts.remove(&ticket))
                 .map(|accept| (accept.member, accept.number, accept.until)),
-            Waits::Lease(lease) | Waits::Watch(lease) => self.leave_lease(lease, ticket),
+            Waits::Lease(lease) | Waits::Watch(lease) | Waits::Turn(lease) => {
+                self.leave_lease(lease, ticket)
+            }
         };
         if let Waits::Messages(queue, ..) | Waits::Session(queue) = waits {
             // It was in use until now.
@@ -335,6 +351,9 @@ impl Ledger {
     /// A request waits: until when, and as what.
     fn wait(&mut self, ticket: Ticket, request: &Request, until: BootTime, waits: Waits) {
         self.waiting.insert(ticket, waits);
+        if let Some(fence) = &request.fence {
+            self.fences.insert(ticket, fence);
+        }
         self.timers.boot.insert((until, Timer::Wait(ticket)));
         if let Some(member) = self.members.get_mut(&request.member) {
             member.waits.insert(ticket);
@@ -346,7 +365,8 @@ impl Ledger {
 
     /// How long until something becomes due; `None` if nothing ever will.
     pub fn next_deadline_ms(&self, now: Now) -> Option<u64> {
-        if !self.forwarding.is_empty() || !self.stirred.is_empty() {
+        let stirred = !self.stirred.is_empty() || !self.stirred_lines.is_empty();
+        if stirred || !self.forwarding.is_empty() {
             return Some(0);
         }
         self.timers.next_ms(now)
@@ -403,6 +423,10 @@ impl Ledger {
     fn journal(&mut self, change: Change, fx: &mut Effects) {
         self.written = self.frame;
         fx.changes.push(change);
+    }
+
+    fn describe_queue(&self, name: &QueueName) -> Result<Outcome, Refusal> {
+        Ok(Outcome::Queue(Box::new(self.queue_named(name)?.info())))
     }
 
     fn queue_named(&self, name: &QueueName) -> Result<&Queue, Refusal> {

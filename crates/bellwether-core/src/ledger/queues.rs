@@ -296,8 +296,12 @@ impl Ledger {
             Waits::Session(_) => (Ok(Outcome::Session(None)), Barrier::Durable),
             Waits::Lease(lease) => {
                 let name = self.leases[&lease].name.clone();
-                (Err(LeaseRefusal::NotGranted(name).into()), Barrier::Durable)
+                let at = self.lease_at(now, &name);
+                let is_paused = at.holder().is_none() && at.is_paused();
+                let kind = if is_paused { LeaseRefusal::Paused } else { LeaseRefusal::NotGranted };
+                (Err(kind(name).into()), Barrier::Durable)
             }
+            Waits::Turn(_) => (Ok(Outcome::Turn { next: false }), Barrier::Durable),
             Waits::Watch(lease) => {
                 (Ok(self.describe_lease(now, &self.leases[&lease].name)), Barrier::Durable)
             }

@@ -60,7 +60,7 @@ impl Ledger {
         self.check_unsettled(request.member, receive.mode, 1)?;
         let max = receive.max.clamp(1, limits::RECEIVE_MESSAGES_MAX);
         let take = Take { lane, member: request.member, mode: receive.mode, max, lock_ms };
-        let taken = self.take(now, id, part, take, fx);
+        let taken = self.take(now, id, part, take, Ok(()), fx)?;
         if !taken.is_empty() || receive.wait_ms == 0 {
             return Ok(Some(Outcome::Received(taken)));
         }
@@ -96,19 +96,20 @@ impl Ledger {
         Err(Refusal::TooMany { what, max })
     }
 
-    /// Takes up to `take.max` messages out of a lane.
+    /// Takes up to `take.max` messages out of a lane; if there is one for it and it may.
     fn take(
         &mut self,
         now: Now,
         id: QueueId,
         part: Part,
         take: Take,
+        may: Result<(), Refusal>,
         fx: &mut Effects,
-    ) -> Vec<MessageView> {
+    ) -> Result<Vec<MessageView>, Refusal> {
         let lane = take.lane;
         let max = take.max.min(self.unsettled_room(take.member, take.mode));
         let mut taken = Vec::new();
-        let (mut expired, mut bytes) = (0, 0);
+        let (mut expired, mut bytes, mut is_refused) = (0, 0, false);
         while taken.len() < max as usize && expired < limits::TICK_WORK_MAX {
             let Some(queue) = self.queues.get_mut(&id) else { break };
             let Some(sequence) = queue.shelf(part).ready.first(lane) else { break };
@@ -121,6 +122,10 @@ impl Ledger {
                 continue;
             };
             let is_expired = part == Part::Main && message.expires_at <= now.wall;
+            is_refused = may.is_err() && message.standing.state == State::Ready && !is_expired;
+            if is_refused {
+                break;
+            }
             // Of one message that is asked for nobody needs to know how long it is.
             if take.max > 1 && message.standing.state == State::Ready && !is_expired {
                 bytes += bytes_of(&self.contents, &message);
@@ -154,7 +159,7 @@ impl Ledger {
         {
             queue.refresh_session(lane);
         }
-        taken
+        if is_refused { may.map(|()| taken) } else { Ok(taken) }
     }
 
     fn hand_out(
@@ -231,10 +236,16 @@ impl Ledger {
                 max: demand.max,
                 lock_ms: demand.lock_ms,
             };
-            let taken = self.take(now, id, part, take, fx);
-            if taken.is_empty() {
-                break;
-            }
+            let may = self.check_waiting(now, ticket);
+            let taken = match self.take(now, id, part, take, may, fx) {
+                Ok(taken) if taken.is_empty() => break,
+                Ok(taken) => taken,
+                Err(refusal) => {
+                    self.withdraw(ticket);
+                    refuse(ticket, refusal, fx);
+                    continue;
+                }
+            };
             self.withdraw(ticket);
             let barrier = match demand.mode {
                 ReceiveMode::PeekLock => Barrier::Appended,

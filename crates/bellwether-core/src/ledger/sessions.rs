@@ -131,7 +131,15 @@ impl Ledger {
                 none_offered |= accept.session.is_none();
                 continue;
             };
+            let may = self.check_waiting(now, ticket);
             self.withdraw(ticket);
+            if let Err(refusal) = may {
+                refuse(ticket, refusal, fx);
+                if let Some(queue) = self.queues.get_mut(&id) {
+                    queue.refresh_session(lane);
+                }
+                continue;
+            }
             let hold = self.hold_session(now, id, lane, accept.member, fx);
             let outcome = Outcome::Session(Some(hold));
             let kept = KeptOutcome::Plain(outcome.clone());

@@ -99,6 +99,8 @@ impl Ledger {
                 }
             }
             Change::Lease { name, lease } => self.set_lease(name, lease),
+            // What happened changes nothing of how things are.
+            Change::TermEnded { .. } => {}
             Change::TermsFrom { term } => self.terms_from = self.terms_from.max(*term),
         }
     }

@@ -11,8 +11,9 @@ use crate::time::Now;
 use super::{Effects, Ledger, Waits};
 
 impl Ledger {
-    /// Whoever watches hears of a change.
+    /// Whoever watches hears of a change, and so does whoever waits under a term that it ended.
     pub(super) fn tell_watchers(&mut self, now: Now, name: &LeaseName, fx: &mut Effects) {
+        self.end_fenced_waits(now, name, fx);
         let Some(entry) = self.lease_names.get(name).and_then(|i| self.leases.get(i)) else {
             return;
         };
@@ -44,7 +45,9 @@ impl Ledger {
             granted_at: lease.granted_at,
             version: version(&at),
             step_down_asked: holder.is_some() && lease.step_down_asked,
-            waiting: entry.line.values().filter_map(|waiter| member_id(waiter.member)).collect(),
+            paused: lease.paused,
+            successor: holder.and_then(|_| member_id(lease.successor)),
+            waiting: entry.in_order().filter_map(|(_, waiter)| member_id(waiter.member)).collect(),
         })
     }
 
@@ -72,6 +75,54 @@ impl Ledger {
         }
         self.wait(ticket, request, until, Waits::Watch(index));
         Ok(None)
+    }
+
+    /// Answers when the asking member is the next in line.
+    pub(super) fn await_turn(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        request: &Request,
+        name: &LeaseName,
+        wait_ms: u64,
+    ) -> Result<Option<Outcome>, Refusal> {
+        if request.member.0 == 0 {
+            return Err(Refusal::MemberGone);
+        }
+        let entry = self.lease_names.get(name).and_then(|index| self.leases.get(index));
+        let next = entry.and_then(|entry| entry.in_order().next());
+        let is_next = next.is_some_and(|(_, waiter)| waiter.member == request.member);
+        if is_next || wait_ms == 0 {
+            return Ok(Some(Outcome::Turn { next: is_next }));
+        }
+        self.check_lease_room(name)?;
+        let index = self.lease_index(name);
+        let until = now.boot.plus_ms(wait_ms.min(limits::WAIT_MS_MAX));
+        if let Some(entry) = self.leases.get_mut(&index) {
+            entry.turns.insert(ticket, (request.member, request.number, until));
+        }
+        self.wait(ticket, request, until, Waits::Turn(index));
+        Ok(None)
+    }
+
+    /// The head of a line may be another one: it will be looked at.
+    pub(super) fn stir_line(&mut self, name: &LeaseName) {
+        if let Some(index) = self.lease_names.get(name) {
+            self.stirred_lines.insert(*index);
+        }
+    }
+
+    /// Whoever is the next in line and waits to hear of it does.
+    pub(super) fn tell_next(&mut self, index: u32, fx: &mut Effects) {
+        let Some(entry) = self.leases.get(&index) else { return };
+        let Some(next) = entry.in_order().next().map(|(_, waiter)| waiter.member) else { return };
+        let told = entry.turns.iter().filter(|(_, (member, ..))| *member == next);
+        let told: Vec<Ticket> = told.map(|(ticket, _)| *ticket).collect();
+        for ticket in told {
+            self.withdraw(ticket);
+            let (result, barrier) = (Ok(Outcome::Turn { next: true }), Barrier::Durable);
+            fx.answers.push(Answer { ticket, result, barrier });
+        }
     }
 
     pub(super) fn list_leases(&self, now: Now, after: Option<&LeaseName>, max: u32) -> Outcome {

@@ -142,15 +142,25 @@ pub fn needs(command: &Command) -> Needs<'_> {
         Command::Join { .. } => Needs::none("join"),
         Command::Heartbeat { .. } => Needs::none("heartbeat"),
         Command::Leave => Needs::none("leave"),
+        Command::Lost { .. } => Needs::none("lost"),
         // It tells who holds what.
         Command::ListMembers => Needs::one("list-members", Listen, Of::Every(Realm::Elections)),
+        Command::MemberHealth { .. } => {
+            Needs::one("member-health", Listen, Of::Every(Realm::Elections))
+        }
         Command::Acquire(acquire) => Needs::one("acquire", Send, Of::Lease(&acquire.lease)),
         Command::RenewLease { lease, .. } => Needs::one("renew-lease", Send, Of::Lease(lease)),
         Command::ChangeLease { lease, .. } => Needs::one("change-lease", Send, Of::Lease(lease)),
         Command::ReleaseLease { lease, .. } => Needs::one("release-lease", Send, Of::Lease(lease)),
+        Command::StepDown { lease, .. } => Needs::one("step-down", Send, Of::Lease(lease)),
+        // Tells a candidate nothing but its own place.
+        Command::AwaitTurn { lease, .. } => Needs::one("await-turn", Send, Of::Lease(lease)),
         Command::TouchLease { lease } => Needs::one("touch-lease", Send, Of::Lease(lease)),
         Command::BreakLease { lease, .. } => Needs::one("break-lease", Manage, Of::Lease(lease)),
         Command::AskStepDown { lease } => Needs::one("ask-step-down", Manage, Of::Lease(lease)),
+        Command::HandOver { lease, .. } => Needs::one("hand-over", Manage, Of::Lease(lease)),
+        Command::PauseLease { lease, .. } => Needs::one("pause-lease", Manage, Of::Lease(lease)),
+        Command::ResumeLease { lease } => Needs::one("resume-lease", Manage, Of::Lease(lease)),
         Command::DescribeLease { lease } => Needs::one("show-lease", Listen, Of::Lease(lease)),
         Command::WatchLease { lease, .. } => Needs::one("watch-lease", Listen, Of::Lease(lease)),
         Command::ListLeases { .. } => {

@@ -9,7 +9,7 @@ use super::random::Random;
 use super::{Coded, WRITTEN_AT, assert_same, bytes_of};
 use bellwether_core::change::{self, Change, Departure, KeptOutcome};
 use bellwether_core::codec::Reader;
-use bellwether_core::command::LeaseKind;
+use bellwether_core::command::{LeaseKind, ReleaseReason};
 use bellwether_core::content::{ContentId, Place};
 use bellwether_core::error::Refusal;
 use bellwether_core::lease::{self, Lease};
@@ -18,7 +18,7 @@ use bellwether_core::name::{
     At, DeliveryNumber, Incarnation, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, Part,
     QueueId, QueueName, RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
 };
-use bellwether_core::outcome::{Beat, Outcome, Sequences, SessionHold, Totals};
+use bellwether_core::outcome::{Beat, EndedBy, Outcome, Sequences, SessionHold, Totals};
 use bellwether_core::settings::{Durability, QueueSettings, Status};
 use bellwether_core::time::{BootTime, WallTime};
 
@@ -115,8 +115,24 @@ fn held(kind: LeaseKind, hold: lease::Hold) -> Change {
         granted_at: NINE,
         version: 44,
         step_down_asked: true,
+        successor: MemberSlot(0),
+        paused: false,
     };
     Change::Lease { name: lease_name(), lease: Box::new(lease) }
+}
+
+/// The same, free, and steered by operators.
+fn steered(step_down_asked: bool, successor: u32, paused: bool) -> Change {
+    let mut change = held(LeaseKind::Bound, lease::Hold::Free);
+    if let Change::Lease { lease, .. } = &mut change {
+        (lease.step_down_asked, lease.paused) = (step_down_asked, paused);
+        lease.successor = MemberSlot(successor);
+    }
+    change
+}
+
+fn ended(by: EndedBy) -> Change {
+    Change::TermEnded { name: lease_name(), term: Term(12), at: TEN, by }
 }
 
 /// The variant's place in the table of [`super::tables`].
@@ -139,6 +155,7 @@ fn variant_of(change: &Change) -> usize {
         Change::Kept { .. } => 14,
         Change::Lease { .. } => 15,
         Change::TermsFrom { .. } => 16,
+        Change::TermEnded { .. } => 17,
     }
 }
 
@@ -318,6 +335,46 @@ fn leases() -> Vec<(Change, &'static str)> {
             "10076e696768746c790c03ffeeddccbbaa9988776655443322110088270198750206686f737420618095a4c6b7332c01",
         ),
         (Change::TermsFrom { term: Term(300) }, "11ac02"),
+        (steered(false, 0, true), "10076e696768746c790c010198750206686f737420618095a4c6b7332c02"),
+        (
+            steered(true, 300, false),
+            "10076e696768746c790c010198750206686f737420618095a4c6b7332c05ac02",
+        ),
+        (
+            steered(true, 300, true),
+            "10076e696768746c790c010198750206686f737420618095a4c6b7332c07ac02",
+        ),
+        (ended(EndedBy::Released { reason: None }), "14076e696768746c790c80f2ffc7b7330100"),
+        (
+            ended(EndedBy::Released { reason: Some(ReleaseReason::Asked) }),
+            "14076e696768746c790c80f2ffc7b733010101",
+        ),
+        (
+            ended(EndedBy::Released { reason: Some(ReleaseReason::Shutdown) }),
+            "14076e696768746c790c80f2ffc7b733010102",
+        ),
+        (
+            ended(EndedBy::Released { reason: Some(ReleaseReason::Finished) }),
+            "14076e696768746c790c80f2ffc7b733010103",
+        ),
+        (
+            ended(EndedBy::Released { reason: Some(ReleaseReason::Failed) }),
+            "14076e696768746c790c80f2ffc7b733010104",
+        ),
+        (
+            ended(EndedBy::Released { reason: Some(ReleaseReason::Stalled) }),
+            "14076e696768746c790c80f2ffc7b733010105",
+        ),
+        (
+            ended(EndedBy::Released { reason: Some(ReleaseReason::HandedOver) }),
+            "14076e696768746c790c80f2ffc7b733010106",
+        ),
+        (ended(EndedBy::Goodbye), "14076e696768746c790c80f2ffc7b73302"),
+        (ended(EndedBy::Died), "14076e696768746c790c80f2ffc7b73303"),
+        (ended(EndedBy::RanOut), "14076e696768746c790c80f2ffc7b73304"),
+        (ended(EndedBy::Broken), "14076e696768746c790c80f2ffc7b73305"),
+        (ended(EndedBy::ChangedId), "14076e696768746c790c80f2ffc7b73306"),
+        (ended(EndedBy::Disconnected), "14076e696768746c790c80f2ffc7b73307"),
     ]
 }
 

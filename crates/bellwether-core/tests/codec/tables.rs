@@ -7,16 +7,17 @@ use super::random::{Random, Rng};
 use bellwether_core::backup::BackupStep;
 use bellwether_core::change::{self, Change, Departure, KeptOutcome};
 use bellwether_core::command::{
-    Acquire, Command, Disposition, HeldSet, Imported, LeaseKind, NewContent, Receive, ReceiveMode,
-    Request, Resting, Settlement,
+    Acquire, Command, Disposition, HeldSet, Imported, LeaseKind, Loss, NewContent, Receive,
+    ReceiveMode, ReleaseReason, Request, Resting, Settlement,
 };
 use bellwether_core::error::{LeaseRefusal, Operation, Refusal};
+use bellwether_core::fence::Fence;
 use bellwether_core::lease::{self, Lease};
 use bellwether_core::message::{Lock, Message, MessageView, NewMessage, Reason, State};
 use bellwether_core::name::{At, LockToken, Part, QueuePath, SessionToken};
 use bellwether_core::outcome::{
-    Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, LeftAs, MemberInfo, Outcome,
-    QueueInfo, SessionHold, SessionInfo, TermInfo, Totals,
+    Beat, Cause, Counts, EndedBy, Explanation, Holder, LeaseInfo, LeaseState, LeftAs, MemberHealth,
+    MemberInfo, Outcome, QueueInfo, SessionHold, SessionInfo, TermInfo, Totals,
 };
 use bellwether_core::right::Right;
 use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, Status};
@@ -72,6 +73,7 @@ random_enum!(Change {
     Kept { member, number, answered_below, outcome },
     Lease { name, lease },
     TermsFrom { term },
+    TermEnded { name, term, at, by },
 });
 random_struct!(change::Hold { member, lock_ms, incarnation });
 random_enum!(Departure { Completed, Expired, Purged, Cancelled, Forwarded, DeadLettered, Moved });
@@ -87,6 +89,8 @@ random_struct!(Lease {
     granted_at,
     version,
     step_down_asked,
+    successor,
+    paused,
 });
 random_enum!(lease::Hold { Free, Held { id, renewed_at }, Broken { id, until } });
 
@@ -162,6 +166,7 @@ random_enum!(Refusal {
     MemberGone,
     Lease(refusal),
     Forbidden { right, on },
+    Fenced { election, term, newest },
 });
 random_enum!(Right { Listen, Send, Manage });
 random_enum!(Operation { Send, Receive });
@@ -174,6 +179,8 @@ random_enum!(LeaseRefusal {
     NotPresent(lease),
     TermOver { lease, term },
     NotGranted(lease),
+    Paused(lease),
+    NotInLine { lease, member },
 });
 
 random_enum!(Outcome {
@@ -201,6 +208,8 @@ random_enum!(Outcome {
     Explained(explanation),
     Backup(step),
     Terms(terms),
+    MemberHealth(members),
+    Turn { next },
 });
 random_struct!(SessionHold { token, lock_ms });
 random_struct!(SessionInfo { id, messages, hold, waits_for, state, place });
@@ -232,6 +241,7 @@ random_struct!(Totals {
     dead_lettered,
 });
 random_struct!(MemberInfo { id, slot, metadata, joined_at, leases });
+random_struct!(MemberHealth { info, ttl_ms, silent_ms, waits_for });
 random_struct!(LeaseInfo {
     name,
     kind,
@@ -245,11 +255,14 @@ random_struct!(LeaseInfo {
     granted_at,
     version,
     step_down_asked,
+    paused,
+    successor,
     waiting,
 });
 random_enum!(LeaseState { Available, Leased, Expired, Breaking, Broken });
 
-random_struct!(Request { member, number, answered_below, command });
+random_struct!(Fence { election, term });
+random_struct!(Request { member, number, answered_below, command, fence });
 random_enum!(Command {
     CreateQueue { queue, settings },
     UpdateQueue { queue, patch },
@@ -292,9 +305,17 @@ random_enum!(Command {
     Remove { from, sequences },
     Backup { id, step },
     LeaseHistory { lease, max },
+    Lost { how },
+    StepDown { lease, id, successor, reason },
+    HandOver { lease, to },
+    PauseLease { lease, keep_leader },
+    ResumeLease { lease },
+    AwaitTurn { lease, wait_ms },
+    MemberHealth { after, max },
 });
 random_struct!(TermInfo { term, kind, granted_at, holder, metadata, left_as });
-random_enum!(LeftAs { Held, Released, Broken });
+random_enum!(LeftAs { Held, Released, Broken, Ended { at, by } });
+random_enum!(EndedBy { Released { reason }, Goodbye, Died, RanOut, Broken, ChangedId, Disconnected });
 random_enum!(BackupStep { State { frame, bytes }, Frames { numbers }, End { frame } });
 random_struct!(Imported {
     content,
@@ -317,5 +338,7 @@ random_struct!(Settlement { token, disposition, overlay });
 random_struct!(NewContent { index, bytes });
 random_enum!(Disposition { Complete, Abandon { delay_ms }, Release, Defer, DeadLetter });
 random_struct!(Acquire { lease, id, kind, ttl_ms, metadata, wait_ms, priority });
-random_enum!(LeaseKind { Bound, Standing });
+random_enum!(LeaseKind { Bound, Standing, Connected });
+random_enum!(Loss { Died, Disconnected });
+random_enum!(ReleaseReason { Asked, Shutdown, Finished, Failed, Stalled, HandedOver });
 random_enum!(HeldSet { Same { count, digest }, List(leases) });

@@ -1,7 +1,7 @@
 //! Leases as the ledger runs them: the line, the watchers, members and their heartbeats. The table
 //! of one lease is proved in `lease_table.rs`.
 
-use bellwether_core::command::{Acquire, Command, HeldSet, LeaseKind};
+use bellwether_core::command::{Acquire, Command, HeldSet, LeaseKind, Loss};
 use bellwether_core::error::{LeaseRefusal, Refusal};
 use bellwether_core::member::digest;
 use bellwether_core::name::{LeaseId, MemberId, MemberSlot, Term, Ticket};
@@ -150,6 +150,55 @@ fn a_goodbye_frees_everything_the_member_held_at_once() {
     assert_eq!(store.answer(own), Some(Err(Refusal::MemberGone)), "E7");
     assert_eq!(store.lease("m").state, LeaseState::Available);
     assert_eq!(store.ask(1, Command::ListMembers), Err(Refusal::MemberGone));
+}
+
+#[test]
+fn a_proven_death_frees_what_a_goodbye_would() {
+    let mut store = Store::new();
+    store.acquire(1, "l", 1).unwrap();
+    let standing = Acquire { kind: LeaseKind::Standing, ..acquire("m", 1) };
+    store.ask(1, Command::Acquire(standing)).unwrap();
+    let (own, waiting) = (wait(&mut store, 1, 7, 9), wait(&mut store, 2, 2, 0));
+    store.ask(1, Command::Lost { how: Loss::Died }).unwrap();
+    assert!(granted(&store, waiting).is_some());
+    assert_eq!(store.answer(own), Some(Err(Refusal::MemberGone)), "E7");
+    assert_eq!(store.lease("m").state, LeaseState::Leased, "it is kept by its own renewals");
+    assert_eq!(store.ask(1, Command::ListMembers), Err(Refusal::MemberGone));
+}
+
+#[test]
+fn a_death_frees_leases_also_of_one_that_was_silent_for_too_long() {
+    let mut store = Store::new();
+    let short = store.join(77, 500);
+    store.acquire(short, "l", 1).unwrap();
+    store.pass(600);
+    assert_eq!(store.ask(short, Command::ListMembers), Err(Refusal::MemberGone));
+    assert_eq!(store.lease("l").state, LeaseState::Leased, "its last heartbeat counts");
+    store.ask(short, Command::Lost { how: Loss::Died }).unwrap();
+    assert_eq!(store.lease("l").state, LeaseState::Available);
+    let nobody = Command::Lost { how: Loss::Died };
+    assert_eq!(store.ask(0, nobody), Err(Refusal::MemberGone));
+}
+
+#[test]
+fn a_closed_connection_frees_only_what_asked_for_it_and_is_no_sign_of_life() {
+    let mut store = Store::new();
+    let member = store.join(77, 1000);
+    let connected = Acquire { kind: LeaseKind::Connected, ..acquire("l", 1) };
+    store.ask(member, Command::Acquire(connected)).unwrap();
+    store.acquire(member, "m", 1).unwrap();
+    let waiting = wait(&mut store, 2, 2, 0);
+    store.pass(600);
+    assert_eq!(store.answer(waiting), None, "a lost connection is not in it");
+    store.ask(member, Command::Lost { how: Loss::Disconnected }).unwrap();
+    assert!(granted(&store, waiting).is_some());
+    assert_eq!(store.lease("m").state, LeaseState::Leased);
+    store.pass(399);
+    let present = store.ask(2, Command::ListMembers).unwrap();
+    store.pass(1);
+    let Outcome::Members(present) = present else { panic!("{present:?}") };
+    assert!(present.iter().any(|info| info.slot.0 == member));
+    assert_eq!(store.ask(member, Command::ListMembers), Err(Refusal::MemberGone));
 }
 
 #[test]

@@ -106,6 +106,7 @@ fn outcomes_are_forgotten_when_they_were_heard() {
             number: RequestNumber(number),
             answered_below: RequestNumber(heard),
             command: Command::TouchLease { lease: super::store::lease("l") },
+            fence: None,
         };
         ticket.0 += 1;
         store.apply(ticket, &request);

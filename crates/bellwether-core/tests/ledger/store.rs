@@ -11,6 +11,7 @@ use bellwether_core::command::{
 };
 use bellwether_core::content::Place;
 use bellwether_core::error::Refusal;
+use bellwether_core::fence::Fence;
 use bellwether_core::few::Few;
 use bellwether_core::ledger::{Effects, Ledger};
 use bellwether_core::message::{MessageView, NewMessage};
@@ -18,7 +19,7 @@ use bellwether_core::name::{
     LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName, QueuePath, RequestNumber,
     SequenceNumber, SessionId, SessionToken, Term, Ticket,
 };
-use bellwether_core::outcome::{Barrier, LeaseInfo, Outcome, QueueInfo};
+use bellwether_core::outcome::{Barrier, EndedBy, LeaseInfo, Outcome, QueueInfo};
 use bellwether_core::settings::QueueSettings;
 use bellwether_core::time::Now;
 
@@ -163,6 +164,21 @@ impl Store {
         ledger
     }
 
+    /// Terms that ended, as the journal tells.
+    pub fn ended(&self) -> Vec<(Term, EndedBy)> {
+        let mut ended = Vec::new();
+        for (_, bytes) in &self.journal {
+            let mut reader = Reader::new(bytes);
+            while !reader.is_empty() {
+                let change = codec::decode_change(&mut reader, self.now.boot).unwrap();
+                if let Change::TermEnded { term, by, .. } = change {
+                    ended.push((term, by));
+                }
+            }
+        }
+        ended
+    }
+
     fn take(&mut self, fx: Effects) {
         let mut bytes = Vec::new();
         for change in &fx.changes {
@@ -178,11 +194,22 @@ impl Store {
 
     /// Asks, and leaves the answer to be looked up.
     pub fn begin(&mut self, member: u32, number: u64, command: Command) -> Ticket {
+        self.begin_under(None, member, number, command)
+    }
+
+    /// The same under a fence.
+    pub fn begin_under(
+        &mut self,
+        fence: Option<Fence>,
+        member: u32,
+        number: u64,
+        command: Command,
+    ) -> Ticket {
         self.ticket += 1;
         let ticket = Ticket(self.ticket);
-        let (number, answered_below) = (RequestNumber(number), RequestNumber(0));
-        let request = Request { member: MemberSlot(member), number, answered_below, command };
-        self.apply(ticket, &request);
+        let (member, number) = (MemberSlot(member), RequestNumber(number));
+        let answered_below = RequestNumber(0);
+        self.apply(ticket, &Request { member, number, answered_below, command, fence });
         ticket
     }
 
@@ -232,7 +259,10 @@ impl Store {
             self.answers.remove(&Ticket(0));
             let (number, answered_below) = (RequestNumber(0), RequestNumber(0));
             let (member, command) = (MemberSlot(0), Command::Tick);
-            self.apply(Ticket(0), &Request { member, number, answered_below, command });
+            self.apply(
+                Ticket(0),
+                &Request { member, number, answered_below, command, fence: None },
+            );
         }
         panic!("it never comes to rest");
     }

@@ -2,9 +2,10 @@
 //! valid and sometimes not, requests that are made twice.
 
 use bellwether_core::command::{
-    Acquire, Command, Disposition, HeldSet, LeaseKind, NewContent, Receive, ReceiveMode, Request,
-    Settlement,
+    Acquire, Command, Disposition, HeldSet, LeaseKind, Loss, NewContent, Receive, ReceiveMode,
+    ReleaseReason, Request, Settlement,
 };
+use bellwether_core::fence::Fence;
 use bellwether_core::limits;
 use bellwether_core::member::digest;
 use bellwether_core::message::NewMessage;
@@ -150,18 +151,32 @@ impl World {
         let command = self.random_command(member);
         let joins = matches!(command, Command::Join { .. });
         self.known.last_request += 1;
-        let number = if self.one_in(4) { 0 } else { self.known.last_request };
+        // What a door saw has no number: nobody asked it, and nobody will ask it again.
+        let is_seen = matches!(command, Command::Lost { .. });
+        let number = if self.one_in(4) || is_seen { 0 } else { self.known.last_request };
         let heard = if self.one_in(12) { self.known.last_request.saturating_sub(6) } else { 0 };
         let request = Request {
             member: if joins { MemberSlot(0) } else { member },
             number: RequestNumber(number),
             answered_below: RequestNumber(heard),
+            fence: self.fence(),
             command,
         };
         if number != 0 {
             remember(&mut self.known.requests, request.clone());
         }
         request
+    }
+
+    /// Most requests carry none; the others a term that was granted, or one that never was.
+    fn fence(&mut self) -> Option<Fence> {
+        if !self.one_in(6) {
+            return None;
+        }
+        let terms = self.known.terms.clone();
+        let (_, election, term) = self.pick(&terms)?;
+        let term = if self.one_in(10) { Term(term.0 + 1) } else { term };
+        Some(Fence { election: if self.one_in(20) { self.lease() } else { election }, term })
     }
 
     /// A request of the kind that comes first.
@@ -224,9 +239,17 @@ impl World {
             790..830 => self.join(),
             830..870 => Command::Heartbeat { held: self.held(member) },
             870..873 => Command::Leave,
-            873..920 => self.acquire(),
+            873..880 => {
+                let died = self.one_in(3);
+                Command::Lost { how: if died { Loss::Died } else { Loss::Disconnected } }
+            }
+            880..920 => self.acquire(),
             920..995 => self.use_lease(),
-            _ => Command::ListMembers,
+            995..998 => Command::ListMembers,
+            _ => {
+                let after = self.maybe(2, |w| MemberId(u128::from(w.chance.below(5)) + 1));
+                Command::MemberHealth { after, max: self.chance.below(4) as u32 }
+            }
         }
     }
 
@@ -436,7 +459,8 @@ impl World {
     }
 
     fn acquire(&mut self) -> Command {
-        let kind = if self.one_in(3) { LeaseKind::Standing } else { LeaseKind::Bound };
+        let kinds = [LeaseKind::Standing, LeaseKind::Bound, LeaseKind::Connected];
+        let kind = self.pick(&kinds).unwrap();
         Command::Acquire(Acquire {
             lease: self.lease(),
             id: self.lease_id(),
@@ -454,7 +478,7 @@ impl World {
 
     fn use_lease(&mut self) -> Command {
         let lease = self.lease();
-        match self.chance.below(9) {
+        match self.chance.below(16) {
             0 => Command::RenewLease { lease, id: self.lease_id() },
             1 => Command::ChangeLease { lease, id: self.lease_id(), to: self.lease_id() },
             2 | 3 => Command::ReleaseLease {
@@ -474,6 +498,19 @@ impl World {
                 let seen = last.map_or(0, |(_, version)| *version);
                 Command::WatchLease { lease, seen, wait_ms: self.wait_ms() }
             }
+            8 | 9 => {
+                let to = MemberId(u128::from(self.chance.below(5)) + 1);
+                Command::HandOver { lease, to }
+            }
+            10 => Command::PauseLease { lease, keep_leader: self.one_in(2) },
+            11 | 12 => Command::ResumeLease { lease },
+            13 => Command::AwaitTurn { lease, wait_ms: self.wait_ms() },
+            14 => Command::StepDown {
+                lease,
+                id: self.lease_id(),
+                successor: None,
+                reason: ReleaseReason::Finished,
+            },
             _ => Command::DescribeLease { lease },
         }
     }

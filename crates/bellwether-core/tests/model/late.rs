@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use bellwether_core::change::{Change, Departure};
-use bellwether_core::command::{Command, HeldSet, LeaseKind, Request};
+use bellwether_core::command::{Command, HeldSet, Request};
 use bellwether_core::lease::{Hold, Lease};
 use bellwether_core::ledger::Effects;
 use bellwether_core::message::{Standing, State};
@@ -212,12 +212,18 @@ impl Late {
             assert!(new.term >= old.term, "E1 {place}: {name:?}");
             let is_change = matches!(request.command, Command::ChangeLease { .. });
             let passes_on = new.term > old.term && !is_change;
-            if passes_on && old.kind == LeaseKind::Bound && matches!(old.hold, Hold::Held { .. }) {
+            if passes_on && old.kind.is_bound() && matches!(old.hold, Hold::Held { .. }) {
                 let end = old_renewed_at.plus_ms((old.ttl_ms * 105).div_ceil(100));
                 assert!(end <= now, "E3 {place}: {name:?} holds until {end:?}");
             }
-            let is_asked = matches!(request.command, Command::AskStepDown { .. });
-            if is_change || is_asked {
+            let is_steered = matches!(
+                request.command,
+                Command::AskStepDown { .. }
+                    | Command::HandOver { .. }
+                    | Command::PauseLease { .. }
+                    | Command::ResumeLease { .. }
+            );
+            if is_change || (is_steered && new.term == old.term) {
                 renewed_at = *old_renewed_at;
             }
         }

@@ -24,7 +24,8 @@ mod sessions;
 mod settle;
 
 use bellwether_core::command::{Acquire, Command, Receive, Request};
-use bellwether_core::error::{LeaseRefusal, Refusal};
+use bellwether_core::error::Refusal;
+use bellwether_core::fence::Fence;
 use bellwether_core::limits;
 use bellwether_core::message::State;
 use bellwether_core::name::{LeaseName, QueueName, SessionId, Ticket};
@@ -58,6 +59,7 @@ pub struct Wait {
     pub number: u64,
     pub until: BootTime,
     pub command: Command,
+    pub fence: Option<Fence>,
     pub for_what: ForWhat,
 }
 
@@ -67,6 +69,7 @@ pub enum ForWhat {
     Session { queue: u32, session: Option<SessionId> },
     Lease(Acquire),
     Watch(LeaseName),
+    Turn(LeaseName),
 }
 
 /// What time brings.
@@ -104,7 +107,7 @@ impl Naive {
         match self.recall(request) {
             Err(refusal) => self.answers.push((ticket, Err(refusal))),
             Ok(Some(outcome)) => self.answers.push((ticket, Ok(outcome))),
-            Ok(None) => match self.decide(ticket, request) {
+            Ok(None) => match self.decide_under_fence(ticket, request) {
                 Err(refusal) => self.answers.push((ticket, Err(refusal))),
                 Ok(None) => {}
                 Ok(Some(outcome)) => {
@@ -135,6 +138,15 @@ impl Naive {
                 return;
             }
         }
+    }
+
+    fn decide_under_fence(
+        &mut self,
+        ticket: Ticket,
+        request: &Request,
+    ) -> Result<Option<Outcome>, Refusal> {
+        self.check_fence(request.fence.as_ref())?;
+        self.decide(ticket, request)
     }
 
     fn decide(&mut self, ticket: Ticket, request: &Request) -> Result<Option<Outcome>, Refusal> {
@@ -186,16 +198,25 @@ impl Naive {
             Command::Heartbeat { .. } | Command::Leave if member == 0 => Err(Refusal::MemberGone),
             Command::Heartbeat { held } => Ok(self.heartbeat(member, held)),
             Command::Leave => Ok(self.leave(member)),
+            Command::Lost { how } => self.lost(member, *how),
             Command::ListMembers => Ok(self.list_members()),
+            Command::MemberHealth { after, max } => Ok(self.member_health(*after, *max)),
             Command::Acquire(acquire) => return self.acquire(ticket, request, acquire),
             Command::RenewLease { lease, id } => self.renew_lease(lease, *id),
             Command::ChangeLease { lease, id, to } => self.change_lease(lease, *id, *to),
-            Command::ReleaseLease { lease, id, successor } => {
+            Command::ReleaseLease { lease, id, successor }
+            | Command::StepDown { lease, id, successor, .. } => {
                 self.release_lease(lease, *id, *successor)
             }
             Command::BreakLease { lease, period_ms } => self.break_lease(lease, *period_ms),
             Command::TouchLease { lease } => Ok(self.touch_lease(lease)),
             Command::AskStepDown { lease } => self.ask_step_down(lease),
+            Command::HandOver { lease, to } => self.hand_over(lease, *to),
+            Command::PauseLease { lease, keep_leader } => Ok(self.pause_lease(lease, *keep_leader)),
+            Command::ResumeLease { lease } => Ok(self.resume_lease(lease)),
+            Command::AwaitTurn { lease, wait_ms } => {
+                return self.await_turn(ticket, request, lease, *wait_ms);
+            }
             Command::DescribeLease { lease } => Ok(self.describe_lease(lease)),
             Command::WatchLease { lease, seen, wait_ms } => {
                 return Ok(self.watch_lease(ticket, request, lease, *seen, *wait_ms));
@@ -315,14 +336,35 @@ impl Naive {
     fn serve(&mut self) {
         loop {
             let waiting: Vec<Wait> = self.waits.clone();
-            if !waiting.iter().any(|wait| self.serve_one(wait)) && !self.serve_leases() {
+            let served = waiting.iter().any(|wait| self.serve_one(wait));
+            // Who is the next is known when nobody else can be granted anything.
+            if !served && !self.serve_leases() && !self.serve_turns() {
                 return;
             }
         }
     }
 
-    /// Serves one who waits for messages or a session; true if it got something.
+    /// Serves one who waits for messages or a session; true if it got something, or would have but
+    /// for its fence.
     fn serve_one(&mut self, wait: &Wait) -> bool {
+        if let Err(refusal) = self.check_fence(wait.fence.as_ref()) {
+            let is_for_it = match &wait.for_what {
+                ForWhat::Messages { queue, receive, .. } => {
+                    let q = self.queue_by_id(*queue).unwrap();
+                    self.queues[q].settings.status.can_receive() && self.has_one(q, receive)
+                }
+                ForWhat::Session { queue, session } => {
+                    let q = self.queue_by_id(*queue).unwrap();
+                    self.queues[q].settings.status.can_receive()
+                        && self.has_free_session(q, session.as_ref())
+                }
+                ForWhat::Lease(_) | ForWhat::Watch(_) | ForWhat::Turn(_) => false,
+            };
+            if is_for_it {
+                self.answer_wait(wait.ticket, Err(refusal));
+            }
+            return is_for_it;
+        }
         let outcome = match &wait.for_what {
             ForWhat::Messages { queue, receive, lock_ms } => {
                 let q = self.queue_by_id(*queue).unwrap();
@@ -345,7 +387,7 @@ impl Naive {
                 };
                 Outcome::Session(Some(hold))
             }
-            ForWhat::Lease(_) | ForWhat::Watch(_) => return false,
+            ForWhat::Lease(_) | ForWhat::Watch(_) | ForWhat::Turn(_) => return false,
         };
         self.answer_wait(wait.ticket, Ok(outcome));
         true
@@ -377,7 +419,8 @@ impl Naive {
         let answer = match wait.for_what {
             ForWhat::Messages { .. } => Ok(Outcome::Received(Vec::new())),
             ForWhat::Session { .. } => Ok(Outcome::Session(None)),
-            ForWhat::Lease(acquire) => Err(Refusal::Lease(LeaseRefusal::NotGranted(acquire.lease))),
+            ForWhat::Lease(acquire) => Err(self.not_granted(acquire.lease).into()),
+            ForWhat::Turn(_) => Ok(Outcome::Turn { next: false }),
             ForWhat::Watch(lease) => Ok(self.describe_lease(&lease)),
         };
         self.answer_wait(ticket, answer);
@@ -390,6 +433,7 @@ impl Naive {
             number: request.number.0,
             until: self.now.boot.plus_ms(wait_ms.min(limits::WAIT_MS_MAX)),
             command: request.command.clone(),
+            fence: request.fence.clone(),
             for_what,
         });
     }

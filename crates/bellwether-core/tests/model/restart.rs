@@ -180,6 +180,7 @@ impl World {
                 number: RequestNumber(number),
                 answered_below: RequestNumber(0),
                 command: Command::Tick,
+                fence: None,
             };
             let mut fx = Effects::default();
             again.apply(self.now, Ticket(number), &request, &mut fx);

@@ -46,6 +46,7 @@ pub fn nobodys(command: Command) -> Request {
         number: RequestNumber(0),
         answered_below: RequestNumber(0),
         command,
+        fence: None,
     }
 }
 

@@ -1,10 +1,14 @@
 //! `bellwether election`: who leads.
 
+mod hand_over;
 mod history;
 mod list;
+mod pause;
 mod show;
 mod step_down;
 mod watch;
+mod who;
+mod why;
 
 use std::io::Write;
 
@@ -12,14 +16,19 @@ use clap::Subcommand;
 
 use super::failure::Ended;
 
-/// See who leads, and ask a leader to step down.
+/// See who leads and why that changed; ask a leader to step down, hand over, pause.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Election {
     List(list::List),
     Show(show::Show),
     Watch(watch::Watch),
     History(history::History),
+    Who(who::Who),
+    Why(why::Why),
     StepDown(step_down::StepDown),
+    HandOver(hand_over::HandOver),
+    Pause(pause::Pause),
+    Resume(pause::Resume),
 }
 
 impl Election {
@@ -29,7 +38,12 @@ impl Election {
             Self::Show(show) => show.run(out),
             Self::Watch(watch) => watch.run(out),
             Self::History(history) => history.run(out),
+            Self::Who(who) => who.run(out),
+            Self::Why(why) => why.run(out),
             Self::StepDown(step_down) => step_down.run(out),
+            Self::HandOver(hand_over) => hand_over.run(out),
+            Self::Pause(pause) => pause.run(out),
+            Self::Resume(resume) => resume.run(out),
         }
     }
 }

@@ -25,7 +25,7 @@ const INTERNAL: u8 = 70;
 /// A store, a file or a pipe could not be used.
 const IO_FAULT: u8 = 74;
 /// The rules say no for now, or another process has the store open.
-const TRY_AGAIN: u8 = 75;
+pub(crate) const TRY_AGAIN: u8 = 75;
 /// It is not known whether it was done.
 const UNKNOWN: u8 = 76;
 /// The credential does not allow it.

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::export::VERSION;
 use super::failure::{Ended, Failure};
+use super::fence::UnderFence;
 use super::form::{Fields, exported, queue as form_queue, read_base64};
 use super::human::count;
 use super::lines::Lines;
@@ -51,6 +52,8 @@ pub(crate) struct Import {
     #[arg(long = "create", requires = "data")]
     make: bool,
     #[command(flatten)]
+    fence: UnderFence,
+    #[command(flatten)]
     reach: Reach,
 }
 
@@ -65,6 +68,7 @@ impl Import {
             }
         };
         self.reach.run(out, Absent::unless(self.make), async |store, screen| {
+            let store = &self.fence.of(store);
             let progress = match self.file {
                 Some(_) => Progress::of(None, "imported"),
                 None => Progress::of_input("imported", "what `export` wrote is read"),

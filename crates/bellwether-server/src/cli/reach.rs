@@ -145,7 +145,9 @@ impl Reach {
             return opened.map_err(|error| in_use(dir, error));
         }
         let address = self.server_address()?;
-        let open = self.with_tls(Open::new(address.clone()).patience(PATIENCE), &address)?;
+        // The end of `lead` is not the end of its command: a guardian needs a moment for that.
+        let open = Open::new(address.clone()).patience(PATIENCE).outlived_by_its_work();
+        let open = self.with_tls(open, &address)?;
         let opened = open.credential(self.shown.credential()).open().await;
         opened.map_err(|error| match error {
             Error::Unreachable { why, .. } => Failure::Unreachable(format!(

@@ -12,6 +12,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::failure::{Ended, Failure, NOTHING};
+use super::fence::UnderFence;
 use super::form::message as form;
 use super::human::parse_duration;
 use super::reach::{Reach, half};
@@ -65,6 +66,8 @@ pub(crate) struct Receive {
     /// Write everything about each message, not only its body.
     #[arg(long, short)]
     verbose: bool,
+    #[command(flatten)]
+    fence: UnderFence,
     #[command(flatten)]
     reach: Reach,
 }
@@ -121,6 +124,7 @@ impl Settle {
 impl Receive {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Ended {
         self.reach.look(out, async |store, screen| {
+            let store = &self.fence.of(store);
             let mut receiving = Receiving {
                 args: self,
                 received: 0,

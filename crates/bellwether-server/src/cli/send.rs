@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::failure::{Ended, Failure};
+use super::fence::UnderFence;
 use super::form::value::parse_property;
 use super::human::{When, parse_duration, parse_when};
 use super::lines::Lines;
@@ -65,6 +66,8 @@ pub(crate) struct Send {
     /// Make the queue if it is not there, and with --data the store.
     #[arg(long)]
     create: bool,
+    #[command(flatten)]
+    fence: UnderFence,
     #[command(flatten)]
     reach: Reach,
 }
@@ -144,6 +147,7 @@ impl Send {
             return Err(Failure::Usage(why.into()));
         }
         self.reach.run(out, Absent::unless(self.create), async |store, screen| {
+            let store = &self.fence.of(store);
             let queue = store.queue(&self.queue)?;
             if self.create {
                 store.create_queue(&self.queue, QueueSettings::default()).await?;

@@ -6,16 +6,19 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use bellwether::LeaseName;
 use bellwether::core::command::Command;
+use bellwether::core::limits;
 use bellwether::core::outcome::{LeaseInfo, LeaseState, LeftAs, Outcome, TermInfo};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::caller::Caller;
-use super::extract::{Path, Query, json};
+use super::extract::{Json, Path, Query, json};
 use super::leases::{LeaseKindName, describe, page_of_leases};
-use super::problem::Told;
+use super::members::member_id;
+use super::problem::{Kind, Problem, Told};
 use super::queues::{Page, page_max};
 use super::state::{Door, State, unexpected};
+use crate::ending::{self, EndedByName, LeftAsName, ReasonName};
 use crate::time;
 
 /// One page of elections.
@@ -37,7 +40,12 @@ pub(crate) struct ShownElection {
     term: String,
     /// Somebody asked the leader to step down.
     step_down_asked: bool,
-    /// Members in line, the next one first.
+    /// Nobody is elected until it is resumed.
+    paused: bool,
+    /// The member that shall lead next, as somebody wished.
+    successor: Option<String>,
+    /// Members in line, the next one first: the successor that was named, then by priority, then by
+    /// age.
     waiting: Vec<String>,
 }
 
@@ -57,20 +65,27 @@ pub(crate) struct Leader {
     remaining_ms: Option<u64>,
 }
 
+/// Who leads by this, if somebody does.
+fn leader(info: &LeaseInfo) -> Option<Leader> {
+    let leads = matches!(info.state, LeaseState::Leased | LeaseState::Breaking);
+    leads.then(|| Leader {
+        member: info.holder.map(|member| member.to_string()),
+        metadata: info.metadata.clone(),
+        term: info.term.to_string(),
+        since: time::of_wall(info.granted_at),
+        remaining_ms: Some(info.remaining_ms).filter(|ms| *ms != u64::MAX),
+    })
+}
+
 impl From<&LeaseInfo> for ShownElection {
     fn from(info: &LeaseInfo) -> Self {
-        let leads = matches!(info.state, LeaseState::Leased | LeaseState::Breaking);
         Self {
             election: info.name.to_string(),
-            leader: leads.then(|| Leader {
-                member: info.holder.map(|member| member.to_string()),
-                metadata: info.metadata.clone(),
-                term: info.term.to_string(),
-                since: time::of_wall(info.granted_at),
-                remaining_ms: Some(info.remaining_ms).filter(|ms| *ms != u64::MAX),
-            }),
+            leader: leader(info),
             term: info.term.to_string(),
             step_down_asked: info.step_down_asked,
+            paused: info.paused,
+            successor: info.successor.map(|member| member.to_string()),
             waiting: info.waiting.iter().map(ToString::to_string).collect(),
         }
     }
@@ -115,6 +130,125 @@ pub(crate) async fn ask_step_down(
     Ok(StatusCode::ACCEPTED)
 }
 
+/// To whom leadership shall pass.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HandOver {
+    /// A member that waits in line.
+    #[schema(pattern = "^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$")]
+    to: String,
+}
+
+/// Asks the leader to step down in favour of a member that waits in line. Whenever its term ends,
+/// that member is granted the lease before the others, if it still waits then.
+#[utoipa::path(
+    post, path = "/v1/elections/{election}/hand-over", tag = "elections",
+    params(("election" = String, Path, description = "The election's name", max_length = 260, example = "leader")),
+    request_body = HandOver,
+    responses((status = 202, description = "The leader is asked"))
+)]
+pub(crate) async fn hand_over(
+    caller: Caller,
+    Path(election): Path<String>,
+    Json(ask): Json<HandOver>,
+) -> Told<StatusCode> {
+    let (lease, to) = (LeaseName::new(&election)?, member_id("to", &ask.to)?);
+    caller.ask(Command::HandOver { lease, to }).await?;
+    caller.state().observed().nudge();
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// How to pause.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Pause {
+    /// Whoever leads is not even asked to step down.
+    keep_leader: bool,
+}
+
+/// Elects nobody until it is resumed, also after a restart. Candidates wait in line or are refused;
+/// whoever leads is asked to step down. An election may be paused before anybody stands for it.
+#[utoipa::path(
+    post, path = "/v1/elections/{election}/pause", tag = "elections",
+    params(("election" = String, Path, description = "The election's name", max_length = 260, example = "leader")),
+    request_body = Pause,
+    responses((status = 204, description = "The election is paused"))
+)]
+pub(crate) async fn pause(
+    caller: Caller,
+    Path(election): Path<String>,
+    Json(ask): Json<Pause>,
+) -> Told<StatusCode> {
+    let lease = LeaseName::new(&election)?;
+    caller.ask(Command::PauseLease { lease, keep_leader: ask.keep_leader }).await?;
+    caller.state().observed().nudge();
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Ends a pause: whoever is first in line leads at once. An election that is not paused stays as it
+/// is.
+#[utoipa::path(
+    post, path = "/v1/elections/{election}/resume", tag = "elections",
+    params(("election" = String, Path, description = "The election's name", max_length = 260, example = "leader")),
+    responses((status = 204, description = "The election is open"))
+)]
+pub(crate) async fn resume(caller: Caller, Path(election): Path<String>) -> Told<StatusCode> {
+    caller.ask(Command::ResumeLease { lease: LeaseName::new(&election)? }).await?;
+    caller.state().observed().nudge();
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// About whom.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct LeaderAsked {
+    /// Only if this member leads.
+    #[param(pattern = "^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$")]
+    member: Option<String>,
+    /// Only if the leader says exactly this of itself: a host and port, for example.
+    #[param(max_length = 4096)]
+    metadata: Option<String>,
+}
+
+/// Whether somebody leads, or one in particular: for load balancers, which look at the status.
+///
+/// Without parameters: 200 and the leader if somebody leads, else 503. With `member` or `metadata`: 200
+/// if the leader is that one, else 503. An election that nobody ever stood for has no leader.
+#[utoipa::path(
+    get, path = "/v1/elections/{election}/leader", tag = "elections",
+    params(
+        ("election" = String, Path, description = "The election's name", max_length = 260, example = "leader"),
+        LeaderAsked,
+    ),
+    responses((status = 200, description = "The leader", body = Leader))
+)]
+pub(crate) async fn show_leader(
+    Door(state): Door<State>,
+    Path(election): Path<String>,
+    ask: Query<LeaderAsked>,
+) -> Told<Response> {
+    let LeaderAsked { member, metadata } = ask.0;
+    let member = member.as_deref().map(|text| member_id("member", text)).transpose()?;
+    let bytes_max = limits::METADATA_BYTES_MAX;
+    if metadata.as_ref().is_some_and(|metadata| metadata.len() > bytes_max) {
+        return Err(Problem::invalid("metadata", format_args!("at most {bytes_max} bytes")));
+    }
+    let lease = LeaseName::new(&election)?;
+    let found = match state.ask(Command::DescribeLease { lease }).await? {
+        Outcome::Lease(found) => found,
+        other => unexpected(&other),
+    };
+    let leader = found.and_then(|info| Some((leader(&info)?, info.holder)));
+    let no = |detail: String| Problem::new(Kind::NotLeader, detail);
+    let (leader, holder) = leader.ok_or_else(|| no(format!("nobody leads {election:?}")))?;
+    let is_member = member.is_none_or(|member| holder == Some(member));
+    if !is_member || metadata.is_some_and(|metadata| metadata != leader.metadata) {
+        return Err(no(format!("somebody else leads {election:?}, under term {}", leader.term)));
+    }
+    Ok(json(&leader))
+}
+
 /// The last terms of an election, newest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct History {
@@ -135,33 +269,31 @@ pub(crate) struct ShownTerm {
     /// What the holder said of itself.
     metadata: String,
     left_as: LeftAsName,
-}
-
-/// What became of a term.
-#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum LeftAsName {
-    /// It stands, or its time ran out.
-    Held,
-    /// Its holder gave it back, or said goodbye.
-    Released,
-    /// It was taken away.
-    Broken,
+    /// When it ended; null if it stands, or if that was not written down.
+    #[schema(format = DateTime)]
+    ended_at: Option<String>,
+    /// What ended it; null likewise.
+    ended_by: Option<EndedByName>,
+    /// Why its holder gave it back, if it said so.
+    reason: Option<ReasonName>,
 }
 
 impl From<&TermInfo> for ShownTerm {
     fn from(info: &TermInfo) -> Self {
+        let (ended_at, ended_by) = match info.left_as {
+            LeftAs::Ended { at, by } => (Some(time::of_wall(at)), Some(by.into())),
+            LeftAs::Held | LeftAs::Released | LeftAs::Broken => (None, None),
+        };
         Self {
             term: info.term.to_string(),
             kind: info.kind.into(),
             granted_at: time::of_wall(info.granted_at),
             holder: info.holder.map(|member| member.to_string()),
             metadata: info.metadata.clone(),
-            left_as: match info.left_as {
-                LeftAs::Held => LeftAsName::Held,
-                LeftAs::Released => LeftAsName::Released,
-                LeftAs::Broken => LeftAsName::Broken,
-            },
+            left_as: info.left_as.into(),
+            ended_at,
+            ended_by,
+            reason: ending::reason_of(info.left_as),
         }
     }
 }

@@ -5,17 +5,19 @@ use axum::response::Response;
 use bellwether::core::command::{Acquire, Command, LeaseKind};
 use bellwether::core::limits;
 use bellwether::core::outcome::{LeaseInfo, LeaseState, Outcome};
-use bellwether::{LeaseId, LeaseName, MemberId};
+use bellwether::{LeaseId, LeaseName};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::caller::Caller;
 use super::extract::{Json, Path, Query, json};
 use super::id;
+use super::members::member_id;
 use super::messages::check_wait;
 use super::problem::{Kind, Problem, Told};
 use super::queues::Page;
 use super::state::{Door, State, unexpected};
+use crate::ending::ReasonName;
 use crate::time;
 
 /// One page of leases.
@@ -52,6 +54,10 @@ pub(crate) struct ShownLease {
     version: String,
     /// Somebody asked the holder to step down.
     step_down_asked: bool,
+    /// Nobody is granted it until it is resumed.
+    paused: bool,
+    /// The member that shall have it next, as somebody wished.
+    successor: Option<String>,
     /// Members in line, the next one first.
     waiting: Vec<String>,
 }
@@ -103,6 +109,8 @@ impl From<&LeaseInfo> for ShownLease {
             granted_at: time::of_wall(info.granted_at),
             version: info.version.to_string(),
             step_down_asked: info.step_down_asked,
+            paused: info.paused,
+            successor: info.successor.map(|member| member.to_string()),
             waiting: info.waiting.iter().map(ToString::to_string).collect(),
         }
     }
@@ -188,7 +196,7 @@ pub(crate) struct AcquireAsked {
     priority: i32,
 }
 
-/// The two kinds of lease.
+/// The kinds of lease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum LeaseKindName {
@@ -197,6 +205,9 @@ pub(crate) enum LeaseKindName {
     Standing,
     /// Kept by its member's heartbeat; needs the header `Bellwether-Member`.
     Bound,
+    /// Bound, and released when its member's last connection is closed; only over the native wire, for
+    /// members have no connection here.
+    Connected,
 }
 
 impl From<LeaseKind> for LeaseKindName {
@@ -204,6 +215,7 @@ impl From<LeaseKind> for LeaseKindName {
         match kind {
             LeaseKind::Standing => Self::Standing,
             LeaseKind::Bound => Self::Bound,
+            LeaseKind::Connected => Self::Connected,
         }
     }
 }
@@ -260,6 +272,11 @@ pub(crate) async fn acquire_lease(
     let kind = match ask.kind {
         LeaseKindName::Standing => LeaseKind::Standing,
         LeaseKindName::Bound if caller.is_named() => LeaseKind::Bound,
+        LeaseKindName::Connected => {
+            let why = "a member that comes by HTTP has no connection that could be closed; ask for a \
+                       bound lease, or over the native wire";
+            return Err(Problem::invalid("kind", why));
+        }
         LeaseKindName::Bound => {
             let why = "a bound lease belongs to a member; join, and name it in Bellwether-Member";
             return Err(Problem::invalid("kind", why));
@@ -358,6 +375,9 @@ pub(crate) struct Release {
     #[serde(default)]
     #[schema(pattern = "^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$")]
     successor: Option<String>,
+    /// Why, for those who will ask why leadership changed.
+    #[serde(default)]
+    reason: Option<ReasonName>,
 }
 
 /// Gives the lease back: whoever is next in line has it at once.
@@ -373,13 +393,13 @@ pub(crate) async fn release_lease(
     Json(release): Json<Release>,
 ) -> Told<StatusCode> {
     let (lease, id) = (LeaseName::new(&lease)?, lease_id("id", &release.id)?);
-    let successor = match release.successor.as_deref() {
-        Some(text) => Some(id::parse(text).map(MemberId).ok_or_else(|| {
-            Problem::invalid("successor", "a member's id is 32 hexadecimal digits")
-        })?),
-        None => None,
+    let successor = release.successor.as_deref();
+    let successor = successor.map(|text| member_id("successor", text)).transpose()?;
+    let command = match release.reason {
+        Some(reason) => Command::StepDown { lease, id, successor, reason: reason.into() },
+        None => Command::ReleaseLease { lease, id, successor },
     };
-    caller.ask(Command::ReleaseLease { lease, id, successor }).await?;
+    caller.ask(command).await?;
     caller.state().observed().nudge();
     Ok(StatusCode::NO_CONTENT)
 }

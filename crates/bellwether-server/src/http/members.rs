@@ -3,7 +3,8 @@
 use axum::http::StatusCode;
 use axum::response::Response;
 use bellwether::core::command::{Command, HeldSet};
-use bellwether::core::outcome::{MemberInfo, Outcome};
+use bellwether::core::limits;
+use bellwether::core::outcome::{MemberHealth, Outcome};
 use bellwether::{LeaseName, MemberId, Term};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -34,8 +35,14 @@ pub(crate) struct ShownMember {
     metadata: String,
     #[schema(format = DateTime)]
     joined_at: String,
+    /// How long it may be silent; null if for ever.
+    ttl_ms: Option<u64>,
+    /// How long ago it was last heard of.
+    silent_ms: u64,
     /// What it holds.
     leases: Vec<ShownHold>,
+    /// The leases it stands in line for.
+    waits_for: Vec<String>,
 }
 
 /// A lease in somebody's hands.
@@ -54,39 +61,46 @@ fn holds(list: &[(LeaseName, Term)]) -> Vec<ShownHold> {
     list.iter().map(hold).collect()
 }
 
-impl From<&MemberInfo> for ShownMember {
-    fn from(info: &MemberInfo) -> Self {
+impl From<&MemberHealth> for ShownMember {
+    fn from(health: &MemberHealth) -> Self {
+        let info = &health.info;
         Self {
             member: info.id.to_string(),
             metadata: info.metadata.clone(),
             joined_at: time::of_wall(info.joined_at),
+            ttl_ms: Some(health.ttl_ms).filter(|ms| *ms != limits::LEASE_MS_INFINITE),
+            silent_ms: health.silent_ms,
             leases: holds(&info.leases),
+            waits_for: health.waits_for.iter().map(ToString::to_string).collect(),
         }
     }
 }
 
-fn member_id(text: &str) -> Told<MemberId> {
+/// A member's id, in the field or parameter of that name.
+pub(crate) fn member_id(what: &'static str, text: &str) -> Told<MemberId> {
     id::parse(text)
         .map(MemberId)
-        .ok_or_else(|| Problem::invalid("member", "a member's id is 32 hexadecimal digits"))
+        .ok_or_else(|| Problem::invalid(what, "a member's id is 32 hexadecimal digits"))
 }
 
-/// Members that are here, by id.
+/// Members that are here, by id: when each was last heard of, what it holds, what it waits for.
 #[utoipa::path(
     get, path = "/v1/members", tag = "members", params(Page),
     responses((status = 200, description = "One page of members", body = Members))
 )]
 pub(crate) async fn list_members(Door(state): Door<State>, page: Query<Page>) -> Told<Response> {
     let max = page.0.max()? as usize;
-    let after = page.0.after.as_deref().map(member_id).transpose()?;
-    let mut members = state.members().await?;
+    let after = page.0.after.as_deref().map(|text| member_id("after", text)).transpose()?;
+    let ask = Command::MemberHealth { after, max: u32::MAX };
+    let mut members = match state.ask(ask).await? {
+        Outcome::MemberHealth(members) => members,
+        other => unexpected(&other),
+    };
     // The members behind idempotency keys are this door's bookkeeping and no processes.
-    members.retain(|member| !is_key(&member.metadata));
-    members.retain(|member| after.is_none_or(|after| member.id > after));
-    members.sort_by_key(|member| member.id);
+    members.retain(|member| !is_key(&member.info.metadata));
     let full = members.len() > max;
     members.truncate(max);
-    let next = members.last().filter(|_| full).map(|last| last.id.to_string());
+    let next = members.last().filter(|_| full).map(|last| last.info.id.to_string());
     Ok(json(&Members { members: members.iter().map(Into::into).collect(), next }))
 }
 
@@ -120,7 +134,7 @@ pub(crate) async fn join(caller: Caller, Json(ask): Json<Join>) -> Told<Response
     if is_key(&ask.metadata) {
         return Err(Problem::invalid("metadata", "this is how idempotency keys name themselves"));
     }
-    let ttl_ms_max = bellwether::core::limits::LEASE_MS_MAX;
+    let ttl_ms_max = limits::LEASE_MS_MAX;
     if ask.ttl_ms > ttl_ms_max {
         let why = format!("{} is more than {ttl_ms_max} ms", ask.ttl_ms);
         return Err(Problem::invalid("ttl_ms", why).limit(ttl_ms_max));
@@ -173,7 +187,7 @@ pub(crate) async fn heartbeat(
     Path(member): Path<String>,
     Json(ask): Json<Heartbeat>,
 ) -> Told<Response> {
-    let slot = state.slot_of(member_id(&member)?).await?;
+    let slot = state.slot_of(member_id("member", &member)?).await?;
     let hold = |hold: &BelievedHold| Ok((LeaseName::new(&hold.lease)?, Term(hold.term.0)));
     let held: Told<Vec<(LeaseName, Term)>> = ask.held.iter().map(hold).collect();
     let command = Command::Heartbeat { held: HeldSet::List(held?) };
@@ -196,7 +210,7 @@ pub(crate) async fn leave(
     Door(state): Door<State>,
     Path(member): Path<String>,
 ) -> Told<StatusCode> {
-    let member = member_id(&member)?;
+    let member = member_id("member", &member)?;
     let left = match state.slot_of(member).await {
         Ok(slot) => state.ask_as(slot, Command::Leave, Vec::new()).await.map(drop),
         Err(problem) => Err(problem),

@@ -102,7 +102,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (HttpMethod, &mut Ope
 }
 
 /// Statuses that only a change can end in.
-const OF_CHANGES: [u16; 5] = [409, 413, 415, 422, 429];
+const OF_CHANGES: [u16; 6] = [409, 412, 413, 415, 422, 429];
 
 fn add_problems(operation: &mut Operation, changes: bool) {
     let mut statuses: Vec<u16> = Kind::ALL.iter().map(|kind| kind.facts().1).collect();
@@ -128,7 +128,7 @@ fn add_problems(operation: &mut Operation, changes: bool) {
     }
 }
 
-fn headers() -> [Parameter; 2] {
+fn headers() -> [Parameter; 3] {
     let text = |max: usize| {
         ObjectBuilder::new()
             .schema_type(SchemaType::Type(Type::String))
@@ -147,10 +147,15 @@ fn headers() -> [Parameter; 2] {
         "The same request again under the same key gets the first outcome.",
     );
     let member = header("Bellwether-Member", "The member that asks; the server's own if not said.");
+    let fence = header(
+        "Fencing-Term",
+        "`ELECTION/TERM`, the name percent-encoded: refused unless that term is held.",
+    );
     let hex = text(36).pattern(Some(ID));
     [
         key.schema(Some(text(255).pattern(Some("^[!-~]+$")))).build(),
         member.schema(Some(hex)).build(),
+        fence.schema(Some(text(801).pattern(Some("^[ -~]+/[0-9]+$")))).build(),
     ]
 }
 

@@ -60,10 +60,13 @@ kinds! {
     LeaseIdMismatch "lease-id-mismatch" 409 "The id shown is not the lease's"
     LeaseNotPresent "lease-not-present" 409 "There is no lease to act on"
     NotGranted "not-granted" 409 "The lease was not granted within the wait"
+    LeasePaused "lease-paused" 409 "The lease is paused and granted to nobody"
+    NotInLine "not-in-line" 409 "The named member does not wait for the lease"
     LockLost "lock-lost" 410 "The message is no longer locked under this token"
     SessionLost "session-lost" 410 "The session is no longer held under this token"
     MemberGone "member-gone" 410 "The member's presence has ended"
     TermOver "term-over" 410 "The term is over"
+    Fenced "fenced" 412 "The term shown is not held"
     TooLarge "too-large" 413 "More bytes than allowed"
     UnsupportedMediaType "unsupported-media-type" 415 "The body is of a kind that is not taken here"
     NotOurHost "not-our-host" 421 "Not a host of this server"
@@ -75,6 +78,7 @@ kinds! {
     Unreadable "unreadable" 500 "What was stored cannot be read"
     Busy "busy" 503 "The store has reached its memory budget"
     Closed "closed" 503 "The store is closed"
+    NotLeader "not-leader" 503 "Whoever was asked about does not lead"
     NotReady "not-ready" 503 "The server cannot do that now"
     TooManyConnections "too-many-connections" 503 "There are too many connections"
     OutcomeUnknown "outcome-unknown" 504 "It is not known whether the request took effect"
@@ -120,6 +124,9 @@ pub(crate) struct Problem {
     /// The term it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     term: Option<String>,
+    /// The newest term that was granted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    newest_term: Option<String>,
 }
 
 impl Problem {
@@ -139,6 +146,7 @@ impl Problem {
             session: None,
             lease: None,
             term: None,
+            newest_term: None,
         })
     }
 
@@ -252,6 +260,11 @@ impl From<&Refusal> for Box<Problem> {
                 problem.sequence = Some(sequence.to_string());
             }
             Refusal::Lease(refusal) => name_lease(&mut problem, refusal),
+            Refusal::Fenced { election, term, newest } => {
+                problem.lease = Some(election.to_string());
+                problem.term = Some(term.to_string());
+                problem.newest_term = newest.map(|newest| newest.to_string());
+            }
             Refusal::DiskFull | Refusal::MemberGone | Refusal::Forbidden { .. } => {}
         }
         problem
@@ -268,7 +281,9 @@ fn name_lease(problem: &mut Problem, refusal: &LeaseRefusal) {
         | LeaseRefusal::BreakingCannotChange(lease)
         | LeaseRefusal::IdMismatch(lease)
         | LeaseRefusal::NotPresent(lease)
-        | LeaseRefusal::NotGranted(lease) => (lease, None),
+        | LeaseRefusal::NotGranted(lease)
+        | LeaseRefusal::Paused(lease)
+        | LeaseRefusal::NotInLine { lease, .. } => (lease, None),
     };
     problem.lease = Some(lease.to_string());
     problem.term = term.map(ToString::to_string);
@@ -293,6 +308,7 @@ fn kind_of(refusal: &Refusal) -> Kind {
         Refusal::MessageNotFound(_) => Kind::MessageNotFound,
         Refusal::MemberGone => Kind::MemberGone,
         Refusal::Forbidden { .. } => Kind::Forbidden,
+        Refusal::Fenced { .. } => Kind::Fenced,
         Refusal::Lease(refusal) => match refusal {
             LeaseRefusal::Held { .. } => Kind::LeaseHeld,
             LeaseRefusal::Breaking(_) | LeaseRefusal::BreakingCannotChange(_) => {
@@ -303,6 +319,8 @@ fn kind_of(refusal: &Refusal) -> Kind {
             LeaseRefusal::NotPresent(_) => Kind::LeaseNotPresent,
             LeaseRefusal::TermOver { .. } => Kind::TermOver,
             LeaseRefusal::NotGranted(_) => Kind::NotGranted,
+            LeaseRefusal::Paused(_) => Kind::LeasePaused,
+            LeaseRefusal::NotInLine { .. } => Kind::NotInLine,
         },
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use bellwether::backup::Backup;
 use bellwether::core::command::{Command, Request};
@@ -12,11 +13,12 @@ use bellwether::core::outcome::{MemberInfo, Outcome};
 use bellwether::core::right::{Needs, needs};
 use bellwether::engine::Reply;
 use bellwether::wire::accept::{Owners, Pass, marked};
-use bellwether::{Bellwether, Error, MemberId, Refusal};
+use bellwether::{Bellwether, Error, Fence, MemberId, Refusal};
 use bellwether_core::time::{BootTime, Now};
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
+use super::extract::text_header;
 use super::keys::Keys;
 use super::observer::Observed;
 use super::problem::{Kind, Problem, Told};
@@ -24,6 +26,8 @@ use crate::time;
 
 /// So many members' numbers are remembered; beyond, they are looked up anew.
 const MEMBERS_MAX: usize = 10_000;
+
+const FENCE_HEADER: &str = "fencing-term";
 
 /// How ids of members that joined here begin, so that they are known after a restart, too.
 const MARK: u128 = 0x6874_7470;
@@ -40,6 +44,8 @@ pub(crate) struct State {
     inner: Arc<Inner>,
     /// What whoever asks may do; the door itself may do everything.
     pass: Option<Arc<Pass>>,
+    /// What is asked, is asked under it.
+    fence: Option<Fence>,
 }
 
 /// The state as whoever asks may use it.
@@ -54,8 +60,18 @@ impl FromRequestParts<State> for Door<State> {
             let detail = "this path was reached without a look at credentials";
             return Err(Problem::new(Kind::CredentialRequired, detail));
         }
-        Ok(Self(State { inner: Arc::clone(&state.inner), pass }))
+        let fence = read_fence(&parts.headers)?;
+        Ok(Self(State { inner: Arc::clone(&state.inner), pass, fence }))
     }
+}
+
+/// The term under which a request is made, if it names one.
+fn read_fence(headers: &HeaderMap) -> Told<Option<Fence>> {
+    let Some(text) = text_header(headers, FENCE_HEADER)? else { return Ok(None) };
+    text.parse().map(Some).map_err(|refusal| match refusal {
+        Refusal::InvalidValue { why, .. } => Problem::invalid("Fencing-Term", why),
+        other => Problem::invalid("Fencing-Term", other),
+    })
 }
 
 #[derive(Debug)]
@@ -110,12 +126,12 @@ impl State {
             observed: Observed::new(stop),
             owners,
         });
-        Self { inner, pass: None }
+        Self { inner, pass: None, fence: None }
     }
 
     /// As the door itself, which may do everything.
     pub(crate) fn own(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner), pass: None }
+        Self { inner: Arc::clone(&self.inner), pass: None, fence: None }
     }
 
     /// Refuses what whoever asks may not do.
@@ -139,13 +155,14 @@ impl State {
     /// Asks as it is, as far as whoever asks may.
     pub(crate) async fn call(
         &self,
-        request: Request,
+        mut request: Request,
         contents: Vec<Bytes>,
     ) -> Result<Reply, Error> {
+        request.fence.clone_from(&self.fence);
         let Some(pass) = &self.pass else {
             return self.inner.bellwether.call(request, contents).await;
         };
-        pass.check(&request.command)?;
+        pass.check(&request.command, request.fence.as_ref())?;
         let noted = Noted::new(pass, &request.command);
         let told = self.inner.bellwether.call(request, contents).await;
         noted.told(told.as_ref());
@@ -153,9 +170,10 @@ impl State {
     }
 
     /// The same for what stands even if whoever asks leaves.
-    pub(crate) async fn call_for_good(&self, request: Request) -> Result<Reply, Error> {
+    pub(crate) async fn call_for_good(&self, mut request: Request) -> Result<Reply, Error> {
+        request.fence.clone_from(&self.fence);
         if let Some(pass) = &self.pass {
-            pass.check(&request.command)?;
+            pass.check(&request.command, request.fence.as_ref())?;
         }
         self.inner.bellwether.call_for_good(request, Vec::new()).await
     }
@@ -167,7 +185,7 @@ impl State {
             return Ok((backup.next().await?.unwrap_or_default(), backup));
         };
         let command = Command::Backup { id: 0, step: 0 };
-        pass.check(&command)?;
+        pass.check(&command, None)?;
         let noted = Noted::new(pass, &command);
         let first = backup.next().await;
         noted.told(first.as_ref());
@@ -304,7 +322,7 @@ impl State {
 }
 
 pub(crate) fn request(member: MemberSlot, number: RequestNumber, command: Command) -> Request {
-    Request { member, number, answered_below: RequestNumber(0), command }
+    Request { member, number, answered_below: RequestNumber(0), command, fence: None }
 }
 
 /// The engine answered a command with another command's outcome: a broken invariant.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bellwether::wire::accept::{Ended, Late};
+use bellwether::wire::accept::{Ended, Late, Peer};
 use bellwether::wire::frame::put_frame;
 use bellwether::wire::{Goodbye, Kind, MAGIC, Why};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -15,13 +15,13 @@ use super::tls::{Spoken, Tls, shake};
 use crate::access::{Door as Gated, Origin};
 
 /// Serves one connection, in a task of its own. One too many is told so and closed.
-pub(super) fn admit<S>(stream: S, origin: Origin, site: &Arc<Site>)
+pub(super) fn admit<S>(stream: S, origin: Origin, peer: Peer, site: &Arc<Site>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     match site.connections.wire.enter(&origin) {
         Some(place) => {
-            if let Some(serving) = serve(stream, origin, site, place) {
+            if let Some(serving) = serve(stream, origin, peer, site, place) {
                 tokio::spawn(serving);
             }
         }
@@ -41,7 +41,9 @@ pub(super) fn admit_over(tls: &Arc<Tls>, stream: TcpStream, origin: Origin, site
         let shaken = shake(stream, &tls, Spoken::Wire, &site).await;
         match (shaken, place) {
             (Some((stream, peer)), Some(place)) => {
-                if let Some(serving) = serve(stream, origin.shown(peer), &site, place) {
+                if let Some(serving) =
+                    serve(stream, origin.shown(peer), Peer::default(), &site, place)
+                {
                     serving.await;
                 }
             }
@@ -55,6 +57,7 @@ pub(super) fn admit_over(tls: &Arc<Tls>, stream: TcpStream, origin: Origin, site
 fn serve<S>(
     stream: S,
     origin: Origin,
+    peer: Peer,
     site: &Site,
     place: Place,
 ) -> Option<impl Future<Output = ()> + use<S>>
@@ -62,6 +65,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let Entrance { acceptor, owners, stop, connection } = site.entrance()?;
+    let acceptor = acceptor.for_peer(peer);
     let connections = Arc::clone(&site.connections);
     let access = site.access.clone();
     Some(async move {

@@ -27,8 +27,11 @@ fn needs(method: &str, path: &str) -> (&'static str, Value) {
             | "/v1/queues/{queue}/dead-letters/purge"
             | "/v1/queues/{queue}/dead-letters/redrive"
             | "/v1/leases/{lease}/break"
-            | "/v1/elections/{election}/step-down",
+            | "/v1/elections/{election}/step-down"
+            | "/v1/elections/{election}/pause"
+            | "/v1/elections/{election}/resume",
         ) => ("manage", json!({})),
+        ("POST", "/v1/elections/{election}/hand-over") => ("manage", json!({ "to": ID })),
         ("POST", "/v1/queues/{queue}/messages") => ("send", json!({ "body": "one" })),
         ("POST", "/v1/queues/{queue}/messages/batch") => {
             ("send", json!({ "messages": [{ "body": "one" }] }))

@@ -20,7 +20,13 @@ async fn over_the_wire_by_its_slot_and_by_its_id() {
     let two = folder.make(&[&["create", "two"][..], &all].concat());
     let (one, two) = (server.open(&one).await.unwrap(), server.open(&two).await.unwrap());
     let (number, answered_below) = (RequestNumber(0), RequestNumber(0));
-    let leave = Request { member: one.slot(), number, answered_below, command: Command::Leave };
+    let leave = Request {
+        member: one.slot(),
+        number,
+        answered_below,
+        command: Command::Leave,
+        fence: None,
+    };
     let told = ask(&two, leave.clone()).await;
     assert!(matches!(told, Err(Error::Refused(Refusal::MemberGone))), "{told:?}");
     let join = Command::Join { id: one.member(), metadata: String::new(), ttl_ms: 1000 };

@@ -1,7 +1,7 @@
 //! Every command, by everybody, on one's own name and on another's: over the wire.
 
 use bellwether::core::command::{
-    Acquire, Command, HeldSet, LeaseKind, Receive, ReceiveMode, Request,
+    Acquire, Command, HeldSet, LeaseKind, Receive, ReceiveMode, ReleaseReason, Request,
 };
 use bellwether::core::few::Few;
 use bellwether::core::name::{
@@ -73,9 +73,14 @@ fn commands(name: &str) -> Vec<Command> {
         Command::RenewLease { lease: l(), id },
         Command::ChangeLease { lease: l(), id, to: LeaseId(8) },
         Command::ReleaseLease { lease: l(), id, successor: None },
+        Command::StepDown { lease: l(), id, successor: None, reason: ReleaseReason::Finished },
+        Command::AwaitTurn { lease: l(), wait_ms: 0 },
         Command::TouchLease { lease: l() },
         Command::BreakLease { lease: l(), period_ms: None },
         Command::AskStepDown { lease: l() },
+        Command::HandOver { lease: l(), to: MemberId(9) },
+        Command::PauseLease { lease: l(), keep_leader: true },
+        Command::ResumeLease { lease: l() },
         Command::DescribeLease { lease: l() },
         Command::WatchLease { lease: l(), seen: 0, wait_ms: 0 },
         // Last: it takes the queue away.
@@ -84,17 +89,18 @@ fn commands(name: &str) -> Vec<Command> {
 }
 
 /// Those that are about everything: a right under a prefix is not enough for them.
-fn lists() -> [Command; 3] {
+fn lists() -> [Command; 4] {
     [
         Command::ListQueues { after: None, max: 1 },
         Command::ListLeases { after: None, max: 1 },
         Command::ListMembers,
+        Command::MemberHealth { after: None, max: 1 },
     ]
 }
 
 async fn ask(store: &Bellwether, command: Command) -> Result<(), Error> {
     let (number, answered_below) = (RequestNumber(0), RequestNumber(0));
-    let request = Request { member: store.slot(), number, answered_below, command };
+    let request = Request { member: store.slot(), number, answered_below, command, fence: None };
     store.call(request, Vec::new()).await.map(drop)
 }
 

@@ -110,6 +110,21 @@ fn help_names_every_exit_code_and_completions_every_command() {
 }
 
 #[test]
+fn every_engine_is_listed_built_in_or_not() {
+    let table = run(&["engines"]);
+    assert_eq!(table.code, 0, "{}", table.stderr);
+    let told = run(&["engines", "--output", "json"]);
+    let told: serde_json::Value = serde_json::from_str(&told.stdout).unwrap();
+    let engines = told.as_array().unwrap();
+    assert_eq!(engines[0]["built_in"], true, "our own always is");
+    for name in ["etcd", "PostgreSQL", "Azure Blob", "NATS", "ZooKeeper"] {
+        let engine = engines.iter().find(|engine| engine["name"] == name).unwrap();
+        assert!(engine["ttl_min_ms"].as_u64().unwrap() >= 1000, "{engine}");
+        assert!(table.stdout.contains(name), "{}", table.stdout);
+    }
+}
+
+#[test]
 fn the_doctor_measures_and_judges() {
     let store = Store::with("orders");
     let dir = store.path().to_str().unwrap();

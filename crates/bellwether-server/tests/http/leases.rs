@@ -97,8 +97,82 @@ fn members_elect_a_leader_that_is_asked_to_step_down() {
     let left: Vec<_> =
         history["history"].as_array().unwrap().iter().map(|t| &t["left_as"]).collect();
     assert_eq!(left, ["held", "released"]);
+    let ended = &history["history"][1];
+    assert_eq!((&ended["ended_by"], &ended["reason"]), (&json!("goodbye"), &json!(null)));
+    assert!(ended["ended_at"].as_str().unwrap() >= ended["granted_at"].as_str().unwrap());
     let newest = server.get("/v1/elections/chores/history?max=1").is(200);
     assert_eq!(newest["history"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn an_election_is_handed_over_paused_and_resumed() {
+    let server = Server::in_memory();
+    let join = |name: &str| {
+        let ask = json!({ "metadata": name, "ttl_ms": 60_000 });
+        server.post("/v1/members", &ask).is(201)["member"].as_str().unwrap().to_owned()
+    };
+    let (a, b, c) = (join("a"), join("b"), join("c"));
+    let acquire = |member: &str, wait_ms: u64| {
+        let ask = json!({
+            "id": member, "kind": "bound", "ttl_ms": 30_000, "metadata": "me", "wait_ms": wait_ms,
+        });
+        server.ask_with("POST", "/v1/leases/chores/acquire", &[("bellwether-member", member)], &ask)
+    };
+    let shown = || server.get("/v1/elections/chores").is(200);
+    let steer =
+        |action: &str, body: &Value| server.post(&format!("/v1/elections/chores/{action}"), body);
+    let leader = |query: &str| server.get(&format!("/v1/elections/chores/leader{query}"));
+    leader("").problem(503, "not-leader");
+    let first = acquire(&a, 0).is(200);
+    let led = leader("").is(200);
+    assert_eq!((&led["member"], &led["metadata"]), (&json!(a), &json!("me")));
+    assert_eq!(leader(&format!("?member={a}")).is(200)["term"], led["term"]);
+    leader("?metadata=me").is(200);
+    leader("?metadata=you").problem(503, "not-leader");
+    leader(&format!("?member={b}&metadata=me")).problem(503, "not-leader");
+    leader("?member=x").problem(400, "invalid-value");
+    steer("hand-over", &json!({ "to": b })).problem(409, "not-in-line");
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| acquire(&b, 60_000).is(200));
+        while shown()["waiting"] != json!([b]) {
+            std::thread::yield_now();
+        }
+        let third = scope.spawn(|| acquire(&c, 60_000).is(200));
+        while shown()["waiting"] != json!([b, c]) {
+            std::thread::yield_now();
+        }
+        let listed = server.get("/v1/members").is(200);
+        let waits = listed["members"].as_array().unwrap().iter().find(|one| one["member"] == c);
+        let waits = waits.unwrap();
+        assert_eq!((&waits["waits_for"], &waits["ttl_ms"]), (&json!(["chores"]), &json!(60_000)));
+        assert!(waits["silent_ms"].as_u64().unwrap() < 60_000);
+        assert_eq!(steer("hand-over", &json!({ "to": c })).status, 202);
+        assert_eq!((&shown()["successor"], &shown()["waiting"]), (&json!(c), &json!([c, b])));
+        let release = json!({ "id": first["id"], "reason": "asked" });
+        assert_eq!(server.post("/v1/leases/chores/release", &release).status, 204);
+        assert!(term(&third.join().unwrap()) > term(&first), "the one that was named");
+        leader(&format!("?member={c}")).is(200);
+        assert_eq!(steer("pause", &json!({ "keep_leader": true })).status, 204);
+        assert_eq!(
+            (&shown()["paused"], &shown()["step_down_asked"]),
+            (&json!(true), &json!(false))
+        );
+        steer("hand-over", &json!({ "to": b })).problem(409, "lease-paused");
+        assert_eq!(server.post("/v1/leases/chores/release", &json!({ "id": c })).status, 204);
+        acquire(&a, 0).problem(409, "lease-paused");
+        leader("").problem(503, "not-leader");
+        assert_eq!(steer("resume", &json!({})).status, 204);
+        second.join().unwrap();
+        assert_eq!((&shown()["paused"], &shown()["leader"]["member"]), (&json!(false), &json!(b)));
+    });
+    let history = server.get("/v1/elections/chores/history").is(200);
+    let why = |index: usize| {
+        let term = &history["history"][index];
+        (term["holder"].clone(), term["ended_by"].clone(), term["reason"].clone())
+    };
+    assert_eq!(why(0), (json!(b), json!(null), json!(null)));
+    assert_eq!(why(1), (json!(c), json!("released"), json!(null)));
+    assert_eq!(why(2), (json!(a), json!("released"), json!("asked")));
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod changes;
 mod cloud_events;
 mod docs;
 mod exactly_once;
+mod fences;
 mod leases;
 mod messages;
 mod problems;

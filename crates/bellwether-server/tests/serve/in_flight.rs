@@ -33,7 +33,7 @@ const LONG_MS: u64 = 3_600_000;
 /// Nobody's ask, in frames.
 fn ask(number: u64, command: Command, contents: Few<Bytes>) -> Vec<u8> {
     let (member, none) = (MemberSlot(0), RequestNumber(0));
-    let request = Request { member, number: none, answered_below: none, command };
+    let request = Request { member, number: none, answered_below: none, command, fence: None };
     let (mut whole, mut out) = (Vec::new(), Vec::new());
     put_call(&Call { request, contents }, &mut whole);
     put_parts(Kind::Ask, number, &whole, &mut out);
@@ -45,7 +45,7 @@ fn ask(number: u64, command: Command, contents: Few<Bytes>) -> Vec<u8> {
 fn three_asks() -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     let (name, credential) = ("a test".to_owned(), String::new());
-    let hello = Hello { versions: (VERSION, VERSION), name, credential };
+    let hello = Hello { versions: (VERSION, VERSION), name, credential, process: String::new() };
     put_frame(Kind::Hello, &mut out, |out| hello.put(out));
     let queue = QueueName::new("orders").unwrap();
     let (from, sequence) = (QueuePath::main(queue.clone()), SequenceNumber(0));

@@ -148,7 +148,7 @@ fn id(hold: Hold) -> Option<LeaseId> {
 fn held_ms(lease: &Lease) -> u64 {
     match lease.kind {
         _ if lease.ttl_ms == LEASE_MS_INFINITE => u64::MAX / 2,
-        LeaseKind::Bound => lease.ttl_ms * LEASE_GRACE_PERCENT / 100,
+        LeaseKind::Bound | LeaseKind::Connected => lease.ttl_ms * LEASE_GRACE_PERCENT / 100,
         LeaseKind::Standing => lease.ttl_ms,
     }
 }

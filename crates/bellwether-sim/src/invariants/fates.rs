@@ -98,14 +98,20 @@ impl Fates {
                 *removed = if *remembered { *max } else { *removed + max };
             }
             What::Removed { key, max, count, known, .. } => {
-                let named = known.len() as u64;
+                // What could not be read, as a call to the disk was made to fail just then, may be known
+                // by its number; if not, it counts among those that nobody named.
+                let ids: Vec<u64> = known
+                    .iter()
+                    .filter_map(|(spot, body)| match body {
+                        Body::Of(id) => Some(*id),
+                        _ => self.by_number.get(&(spot.queue, spot.sequence)).copied(),
+                    })
+                    .collect();
                 if let Some(removed) = self.removed.get_mut(key) {
-                    *removed = removed.saturating_sub(max - (count - named));
+                    *removed = removed.saturating_sub(max - (count - ids.len() as u64));
                 }
-                for (_, body) in known {
-                    if let Body::Of(id) = body {
-                        self.end(Some(*id));
-                    }
+                for id in ids {
+                    self.end(Some(id));
                 }
             }
             _ => {}

@@ -52,6 +52,8 @@ impl Elector {
             wait_ms: plan.wait_ms,
             retry_ms: (plan.ttl_ms / 2).max(50),
             stop_ms: plan.stop_ms,
+            stall_ms: 0,
+            once: false,
         };
         Self {
             index,
@@ -118,7 +120,7 @@ impl Elector {
                     self.renews = false;
                     shell.after(1, Timer::WorkEnds(self.index, self.works));
                 }
-                Action::Release { id } => self.release(shell, bus, id),
+                Action::Release { id, .. } => self.release(shell, bus, id),
                 Action::Announce(view) => {
                     if let View::Following { .. } = view {
                         self.renews = false;
@@ -253,7 +255,7 @@ impl Elector {
         }
         let asked = beat.step_down.iter().find(|(lease, _)| *lease == name);
         if let Some((_, term)) = asked {
-            self.step(shell, bus, CandidacyEvent::StepDownAsked { term: *term });
+            self.step(shell, bus, CandidacyEvent::StepDownAsked { term: *term, successor: None });
         }
     }
 

@@ -172,6 +172,7 @@ impl Shell {
             number: RequestNumber(if numbered { tag } else { 0 }),
             answered_below: RequestNumber(answered_below),
             command,
+            fence: None,
         };
         let call = Call { request, contents: contents.into() };
         let (member, process) = (self.member, self.process);

@@ -28,7 +28,8 @@ impl Server {
         });
         let command = Command::Send { queue: queue_name(queue), messages };
         let (number, answered_below) = (RequestNumber(id), RequestNumber(0));
-        let request = Request { member: MemberSlot(0), number, answered_below, command };
+        let request =
+            Request { member: MemberSlot(0), number, answered_below, command, fence: None };
         let call = Call { request, contents: Few::One(body) };
         bus.probes.insert(id, (queue, session));
         self.receive(bus, Item::Call(Rc::new(Packet { member: 0, process: 0, tag: 0, call })));
@@ -71,8 +72,13 @@ impl Server {
         let now = self.now(bus);
         let Some(shard) = &mut self.shard else { return };
         let none = RequestNumber(0);
-        let request =
-            Request { member: MemberSlot(0), number: none, answered_below: none, command };
+        let request = Request {
+            member: MemberSlot(0),
+            number: none,
+            answered_below: none,
+            command,
+            fence: None,
+        };
         let asker = Asker::Audit { audit, part };
         self.last_ticket += 1;
         let (applied_ms, as_of) = (bus.now_ms(), bus.history.len());

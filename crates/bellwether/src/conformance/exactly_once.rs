@@ -225,6 +225,7 @@ pub async fn outcomes_are_kept_until_heard(fixture: &Fixture) {
         number: RequestNumber(3),
         answered_below: RequestNumber(2),
         command: send.clone(),
+        fence: None,
     };
     caller.bellwether.call(heard, contents.clone()).await.unwrap();
     assert_eq!(caller.ask_as(2, send.clone(), contents.clone()).await.unwrap(), second);

@@ -11,20 +11,20 @@ use super::support::{Caller, at_last, bound, full, lease_name, lease_refusal, ms
 
 const LEASE: &str = "leader";
 
-async fn member(fixture: &Fixture) -> Caller {
+pub(super) async fn member(fixture: &Fixture) -> Caller {
     Caller::of(&fixture.bellwether().another_member().await.unwrap())
 }
 
-fn waiting(mut ask: Acquire, priority: i32) -> Acquire {
+pub(super) fn waiting(mut ask: Acquire, priority: i32) -> Acquire {
     ask.wait_ms = 3_600_000;
     ask.priority = priority;
     ask
 }
 
-type Waiting = JoinHandle<Result<Term, Refusal>>;
+pub(super) type Waiting = JoinHandle<Result<Term, Refusal>>;
 
 /// Asks and is in line when this returns.
-async fn line_up(watcher: &Caller, caller: &Caller, ask: Acquire) -> Waiting {
+pub(super) async fn line_up(watcher: &Caller, caller: &Caller, ask: Acquire) -> Waiting {
     let before = watcher.describe(LEASE).await.waiting.len();
     let caller = caller.clone();
     let waiting = tokio::spawn(async move { caller.acquire(ask).await });

@@ -157,6 +157,16 @@ macro_rules! conformance_tests {
             a_dropped_acquire_leaks_nothing
             closing_answers_those_who_wait
         ] }
+        $crate::conformance_tests! { @group yes $fixture fence [
+            a_term_that_is_held_counts
+            a_deposed_leader_sends_nothing
+            a_deposed_leader_settles_nothing
+            a_term_that_has_run_out_does_not_count
+            a_term_that_was_never_granted_does_not_count
+            who_waits_under_a_term_hears_of_its_end
+            what_was_done_under_a_term_is_told_again_after_it
+            a_pump_ends_with_the_term_it_works_under
+        ] }
         $crate::conformance_tests! { @group yes $fixture lease [
             a_second_bid_is_refused
             a_hundred_racers_have_one_winner
@@ -183,6 +193,11 @@ macro_rules! conformance_tests {
             the_gone_are_passed_over
             a_holder_is_asked_to_step_down
             watchers_hear_of_changes
+        ] }
+        $crate::conformance_tests! { @group yes $fixture steering [
+            an_operator_hands_over_to_a_member_in_line
+            a_paused_lease_is_granted_to_nobody
+            the_history_says_why_terms_ended
         ] }
         $crate::conformance_tests! { @group yes $fixture member [
             a_heartbeat_renews_everything

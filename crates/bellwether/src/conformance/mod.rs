@@ -28,7 +28,10 @@ pub mod dead_letter;
 pub mod delivery;
 pub mod demand;
 pub mod duplicate;
+pub mod election;
 pub mod exactly_once;
+pub mod fence;
+pub mod fencing;
 mod fixture;
 pub mod forward;
 pub mod lease;
@@ -44,6 +47,7 @@ pub mod restart;
 pub mod restart_lease;
 pub mod session;
 pub mod settle;
+pub mod steering;
 mod support;
 pub mod time_to_live;
 
@@ -57,20 +61,23 @@ pub type Running<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// Runs one case on a fresh fixture. Called by [`conformance_tests!`](crate::conformance_tests).
 pub fn run(fixture: Running<'_, Fixture>, case: for<'a> fn(&'a Fixture) -> Running<'a, ()>) {
+    run_case(async {
+        let fixture = fixture.await;
+        case(&fixture).await;
+        fixture.close().await;
+    });
+}
+
+fn run_case(case: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .expect("a runtime for the case");
-    let whole = async {
-        let fixture = fixture.await;
-        case(&fixture).await;
-        fixture.close().await;
-    };
     runtime.block_on(async {
         let limit = Duration::from_secs(CASE_SECONDS_MAX);
         assert!(
-            tokio::time::timeout(limit, whole).await.is_ok(),
+            tokio::time::timeout(limit, case).await.is_ok(),
             "the case hangs: it is not done after {CASE_SECONDS_MAX} s"
         );
     });

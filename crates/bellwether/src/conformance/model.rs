@@ -201,7 +201,7 @@ impl<'a> World<'a> {
 
 fn nobodys(command: Command) -> Request {
     let (number, answered_below) = (RequestNumber(0), RequestNumber(0));
-    Request { member: MemberSlot(0), number, answered_below, command }
+    Request { member: MemberSlot(0), number, answered_below, command, fence: None }
 }
 
 fn poll(waiting: &mut Waiting) -> Option<Answer> {

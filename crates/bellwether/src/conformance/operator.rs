@@ -6,7 +6,7 @@ use bellwether_core::command::{LeaseKind, Resting};
 use bellwether_core::error::Refusal;
 use bellwether_core::message::Reason;
 use bellwether_core::name::{Part, SequenceNumber};
-use bellwether_core::outcome::{Cause, LeftAs};
+use bellwether_core::outcome::{Cause, EndedBy, LeftAs};
 use bytes::Bytes;
 
 use super::Fixture;
@@ -118,8 +118,12 @@ pub async fn who_led_is_remembered(fixture: &Fixture) {
     let terms: Vec<_> = history.iter().map(|term| term.term).collect();
     granted.reverse();
     assert_eq!(terms, granted[..100]);
-    let left: Vec<_> = history.iter().map(|term| term.left_as).collect();
-    assert_eq!((left[0], left[1], left[99]), (LeftAs::Broken, LeftAs::Released, LeftAs::Released));
+    let ended = |index: usize| match history[index].left_as {
+        LeftAs::Ended { by, .. } => by,
+        other => panic!("left as {other:?}"),
+    };
+    let released = EndedBy::Released { reason: None };
+    assert_eq!((ended(0), ended(1), ended(99)), (EndedBy::Broken, released, released));
     assert!(history.iter().all(|term| term.holder == Some(bellwether.member())));
     assert_eq!(history[99].metadata, "worker 1");
     let unknown = bellwether.election("choers").unwrap().history().await.unwrap();

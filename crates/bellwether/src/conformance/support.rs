@@ -115,8 +115,7 @@ pub(super) async fn settle(
 ) -> Result<(), Refusal> {
     let settlements = Few::One(Settlement { token, disposition, overlay: None });
     let command = Command::Settle { from: path_of(queue), settlements };
-    let caller = Caller::of(&Bellwether { inner: queue.inner.clone() });
-    match caller.ask(command).await.unwrap() {
+    match queue.ask(command).await.unwrap().outcome {
         Outcome::Settled { mut refused } => refused.pop().map_or(Ok(()), |(_, why)| Err(why)),
         other => panic!("{other:?}"),
     }
@@ -191,6 +190,7 @@ impl Caller {
             number: RequestNumber(number),
             answered_below: RequestNumber(0),
             command,
+            fence: None,
         };
         self.bellwether.call(request, contents).await
     }

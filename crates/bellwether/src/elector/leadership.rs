@@ -3,9 +3,11 @@
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bellwether_core::candidacy::LossReason;
-use bellwether_core::name::{LeaseName, Term};
+pub use bellwether_core::fence::Fence;
+use bellwether_core::name::{MemberId, Term};
 use bellwether_core::time::BootTime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -14,20 +16,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::clock::Clock;
 use crate::error::Error;
 
-/// Proof of one term, to be shown to every resource the leader writes. A resource that has seen
-/// a greater term of the same election refuses a smaller one; then no pause and no lost message
-/// can make an old leader's write count.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Fence {
-    /// The election's name.
-    pub election: LeaseName,
-    /// The term; only grows.
-    pub term: Term,
-}
-
 /// The lease is not surely ours any more: stop writing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("term {} of election {:?} is over ({reason:?}); stop the work", fence.term, fence.election)]
+#[error("term {} of election {:?} is over: {reason}; stop the work", fence.term, fence.election)]
 pub struct Deposed {
     /// Which term.
     pub fence: Fence,
@@ -52,24 +43,36 @@ pub struct Leadership {
 #[derive(Debug)]
 struct Shared {
     fence: Fence,
+    member: MemberId,
     clock: Clock,
     /// The last moment of trust, in milliseconds of the boot clock; zero once the term is over.
     trusted_until: AtomicU64,
+    /// When the work last said that it gets somewhere, in milliseconds of the boot clock.
+    progress_at: AtomicU64,
     ended: OnceLock<LossReason>,
     stop: CancellationToken,
     step_down: CancellationToken,
+    successor: OnceLock<MemberId>,
 }
 
 impl Leadership {
-    pub(super) fn new(fence: Fence, clock: Clock, trusted_until: BootTime) -> Self {
+    pub(super) fn new(
+        fence: Fence,
+        member: MemberId,
+        clock: Clock,
+        trusted_until: BootTime,
+    ) -> Self {
         Self {
             shared: Arc::new(Shared {
                 fence,
+                member,
+                progress_at: AtomicU64::new(clock.boot().0),
                 clock,
                 trusted_until: AtomicU64::new(trusted_until.0),
                 ended: OnceLock::new(),
                 stop: CancellationToken::new(),
                 step_down: CancellationToken::new(),
+                successor: OnceLock::new(),
             }),
         }
     }
@@ -77,6 +80,11 @@ impl Leadership {
     /// The term.
     pub fn term(&self) -> Term {
         self.shared.fence.term
+    }
+
+    /// The member that leads: who this process is to the engine.
+    pub fn member(&self) -> MemberId {
+        self.shared.member
     }
 
     /// The proof to carry along. It proves which term this is, not that it still lasts; that is
@@ -89,12 +97,40 @@ impl Leadership {
     /// so a process that was frozen for an hour is refused in the very first call after it. While
     /// the work is being stopped in order it still succeeds, so that the work can clean up.
     pub fn ensure(&self) -> Result<Fence, Deposed> {
-        let trusted_until = BootTime(self.shared.trusted_until.load(Ordering::SeqCst));
-        if self.shared.clock.boot() < trusted_until {
+        if self.shared.clock.boot() < self.trusted_until() {
             return Ok(self.shared.fence.clone());
         }
         let reason = self.shared.ended.get().copied().unwrap_or(LossReason::TrustOver);
         Err(Deposed { fence: self.shared.fence.clone(), reason })
+    }
+
+    /// How long the lease is surely ours if no further renewal succeeds; zero once it is not.
+    pub fn trusted_for(&self) -> Duration {
+        Duration::from_millis(self.shared.clock.boot().ms_until(self.trusted_until()))
+    }
+
+    /// The work got somewhere. Say so more often than the [limit](crate::Election::stall), if there
+    /// is one: renewals go on by themselves and do not tell a work that hangs from one at work.
+    pub fn progress(&self) {
+        self.shared.progress_at.fetch_max(self.shared.clock.boot().0, Ordering::Relaxed);
+    }
+
+    /// Runs `part` of the work and drops it when the work must stop: at its next `.await`, so what
+    /// must not be left half done does not belong in it.
+    pub async fn scope<F: Future>(&self, part: F) -> Result<F::Output, Deposed> {
+        tokio::select! {
+            biased;
+            reason = self.cancelled() => {
+                Err(Deposed { fence: self.shared.fence.clone(), reason })
+            }
+            done = part => Ok(done),
+        }
+    }
+
+    /// The last moment of trust, on this machine's boot clock, as of now: every renewal moves it on,
+    /// and it is over as soon as the term is. For whoever enforces it from outside this process.
+    pub fn trusted_until(&self) -> BootTime {
+        BootTime(self.shared.trusted_until.load(Ordering::SeqCst))
     }
 
     /// Waits until the work must stop, and says why.
@@ -112,6 +148,22 @@ impl Leadership {
     /// Gives up the office: the work is told to stop, and when it has ended the lease is released.
     pub fn step_down(&self) {
         self.shared.step_down.cancel();
+    }
+
+    /// Gives up the office in favour of `successor`: the work is told to stop, and when it has ended
+    /// the lease goes to that member if it waits, otherwise to the first in line.
+    pub fn hand_over(&self, successor: MemberId) {
+        // Whoever was named first is the one.
+        let _ = self.shared.successor.set(successor);
+        self.step_down();
+    }
+
+    pub(super) fn successor(&self) -> Option<MemberId> {
+        self.shared.successor.get().copied()
+    }
+
+    pub(super) fn progress_at(&self) -> BootTime {
+        BootTime(self.shared.progress_at.load(Ordering::Relaxed))
     }
 
     pub(super) fn step_down_token(&self) -> &CancellationToken {
@@ -147,6 +199,15 @@ pub struct LeadershipGuard {
 impl LeadershipGuard {
     pub(super) fn new(seat: Seat, leave: DropGuard, shell: JoinHandle<Result<(), Error>>) -> Self {
         Self { leadership: seat.leadership, leave, alive: seat.alive, shell }
+    }
+
+    /// Gives the office to `successor` if that member waits, otherwise to the first in line; waits
+    /// until it is given back, or known to run out by itself.
+    pub async fn hand_over_to(self, successor: MemberId) -> Result<(), Error> {
+        self.leadership.hand_over(successor);
+        // The wish must be known before the guard goes: a guard that goes is a plain stop.
+        self.leadership.cancelled().await;
+        self.release().await
     }
 
     /// Steps down and waits until the lease is given back, or known to run out by itself.

@@ -1,27 +1,29 @@
 //! The loop around one candidacy: take an event, step, do what it says, sleep until it wants to
 //! be woken. Every rule is in `bellwether_core::candidacy`.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
-use bellwether_core::candidacy::{Action, Attempt, Candidacy, Event, View as CoreView, WorkEnd};
-use bellwether_core::command::{Acquire, Command};
+use bellwether_core::candidacy::{
+    Action, Attempt, Candidacy, Event, LossReason, View as CoreView, WorkEnd,
+};
+use bellwether_core::command::Acquire;
 use bellwether_core::error::{LeaseRefusal, Refusal};
-use bellwether_core::name::{LeaseId, Term};
-use bellwether_core::outcome::Outcome;
+use bellwether_core::name::{LeaseId, LeaseName, MemberId, Term};
 use bellwether_core::time::BootTime;
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedMutexGuard, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use super::duty::Duty;
 use super::leadership::{Fence, Leadership};
-use super::{OnFailure, View};
+use super::{Overrun, View};
 use crate::error::Error;
-use crate::handle::{Inner, unreachable_outcome};
-use crate::presence::{Held, Renewal};
+use crate::leases::{Answer, Hold, Leases, Renewal};
 
-/// Starts the work of one term.
-pub(super) type Start = Box<dyn FnMut(Leadership) -> Work + Send>;
+/// One look at a lease takes at most so long; then the next one begins.
+const LOOK: Duration = Duration::from_secs(30);
 
 /// The work of one term.
 pub(super) enum Work {
@@ -52,6 +54,20 @@ impl Work {
     }
 }
 
+/// Ends this process, at once and without a last word that could hang: whatever else runs here must
+/// not run beside the next leader.
+fn end_process(lease: &LeaseName, term: Term) {
+    use std::io::Write;
+    // Nobody may listen there.
+    let _ = writeln!(
+        std::io::stderr(),
+        "bellwether: the work of term {term} of election {lease:?} did not stop in time; \
+         this process ends before somebody else leads"
+    );
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    std::process::abort();
+}
+
 fn failure(error: JoinError) -> String {
     match error.try_into_panic() {
         Ok(panic) => {
@@ -68,7 +84,7 @@ struct Tenure {
     leadership: Leadership,
     work: Work,
     /// Until the lease must not be renewed any more.
-    held: Option<Held>,
+    held: Option<Box<dyn Hold>>,
     /// The candidacy knows that it shall step down.
     told: bool,
 }
@@ -102,12 +118,16 @@ enum Happened {
 
 /// See the module.
 pub(super) struct Shell {
-    inner: Arc<Inner>,
+    leases: Arc<dyn Leases>,
+    /// Where the work runs, which is not where this does.
+    runtime: Handle,
     candidacy: Candidacy,
-    /// What is asked for; each ask with its own id and wait.
+    /// What is asked for, as it was last.
     acquire: Acquire,
-    start: Start,
-    on_failure: Option<OnFailure>,
+    duty: Box<dyn Duty>,
+    overrun: Overrun,
+    /// A look at the lease, for a duty that wants to know when it is next.
+    look: Option<Answer<Result<bool, Error>>>,
     view: watch::Sender<View>,
     shutdown: CancellationToken,
     closing: bool,
@@ -127,15 +147,16 @@ impl Shell {
         candidacy: Candidacy,
         turn: OwnedMutexGuard<()>,
         shutdown: CancellationToken,
-        start: Start,
-        on_failure: Option<OnFailure>,
+        duty: Box<dyn Duty>,
     ) -> Self {
         Self {
-            inner: Arc::clone(&election.inner),
+            leases: Arc::clone(&election.leases),
+            runtime: Handle::current(),
             candidacy,
             acquire: election.acquire(),
-            start,
-            on_failure,
+            duty,
+            overrun: election.overrun,
+            look: None,
             view: election.view.clone(),
             shutdown,
             closing: false,
@@ -150,7 +171,10 @@ impl Shell {
     pub(super) async fn run(mut self) -> Result<(), Error> {
         let mut event = Event::Start;
         loop {
-            let actions = self.candidacy.step(self.inner.clock.boot(), event);
+            if let Some(tenure) = &self.tenure {
+                self.candidacy.progressed(tenure.leadership.progress_at());
+            }
+            let actions = self.candidacy.step(self.leases.clock().boot(), event);
             if let Some(tenure) = &self.tenure {
                 let until = self.candidacy.trusted_until().unwrap_or_default();
                 tenure.leadership.trust(until);
@@ -167,6 +191,13 @@ impl Shell {
 
     async fn next(&mut self) -> Event {
         let wake = self.candidacy.next_wake().unwrap_or(BootTime::NEVER);
+        self.look_on();
+        let look = async {
+            match &mut self.look {
+                Some(look) => look.await,
+                None => std::future::pending().await,
+            }
+        };
         let happened = async {
             match &mut self.tenure {
                 Some(tenure) => tenure.next().await,
@@ -192,21 +223,42 @@ impl Shell {
                     Err(_) => Event::Wake,
                 }
             },
-            () = self.inner.clock.sleep_until(wake) => Event::Wake,
+            looked = look => {
+                self.look = None;
+                self.looked(&looked)
+            }
+            () = self.leases.clock().sleep_until(wake) => Event::Wake,
         }
+    }
+
+    /// Looks out for our turn, while there is something to do before it.
+    fn look_on(&mut self) {
+        if self.tenure.is_some() || !self.duty.wants_to_stand_by() {
+            self.look = None;
+        } else if self.look.is_none() {
+            self.look = Some(self.leases.turn(self.acquire.lease.clone(), LOOK));
+        }
+    }
+
+    fn looked(&mut self, is_next: &Result<bool, Error>) -> Event {
+        // Unable to tell: better warm for nothing than cold.
+        if !matches!(is_next, Ok(false)) {
+            self.duty.stand_by(&self.runtime);
+        }
+        Event::Wake
     }
 
     fn take(&mut self, happened: Happened) -> Event {
         let term = self.tenure.as_ref().map(|tenure| tenure.leadership.term()).unwrap_or_default();
         match happened {
-            Happened::StepDownAsked => Event::StepDownAsked { term },
+            Happened::StepDownAsked => {
+                let tenure = self.tenure.as_ref();
+                let successor = tenure.and_then(|tenure| tenure.leadership.successor());
+                Event::StepDownAsked { term, successor }
+            }
             Happened::Ended(None) => Event::WorkEnded(WorkEnd::Finished),
             Happened::Ended(Some(failure)) => {
-                if let Some(on_failure) = &self.on_failure {
-                    // Whoever listens must not be able to end the election.
-                    let call = AssertUnwindSafe(|| on_failure(term, &failure));
-                    let _ = std::panic::catch_unwind(call);
-                }
+                self.duty.failed(term, failure, &self.runtime);
                 Event::WorkEnded(WorkEnd::Failed)
             }
         }
@@ -216,7 +268,7 @@ impl Shell {
         match action {
             Action::Acquire { attempt, id, wait_ms } => self.acquire(attempt, id, wait_ms),
             Action::Renew { attempt, deadline, .. } => self.renew(attempt, deadline),
-            Action::Release { id } => self.release(id),
+            Action::Release { id, successor, reason } => self.release(id, successor, reason),
             Action::StartWork { term } => self.start(term),
             Action::CancelWork { reason } => {
                 if let Some(tenure) = &self.tenure {
@@ -225,6 +277,9 @@ impl Shell {
             }
             Action::AbortWork => {
                 if let Some(tenure) = &mut self.tenure {
+                    if self.overrun == Overrun::EndProcess {
+                        end_process(&self.acquire.lease, tenure.leadership.term());
+                    }
                     tenure.held = None;
                     tenure.work.abort();
                 }
@@ -235,7 +290,7 @@ impl Shell {
                 {
                     tenure.leadership.cancel(after);
                 }
-                self.view.send_replace(view.into());
+                self.view.send_modify(|seen| *seen = seen.then(view));
             }
             // The loop ends before it comes here.
             Action::Closed => {}
@@ -245,23 +300,26 @@ impl Shell {
     fn start(&mut self, term: Term) {
         let fence = Fence { election: self.acquire.lease.clone(), term };
         let trusted_until = self.candidacy.trusted_until().unwrap_or_default();
-        let leadership = Leadership::new(fence, self.inner.clock.clone(), trusted_until);
-        let step_down = leadership.step_down_token().clone();
-        let held = Some(self.inner.hold(self.acquire.lease.clone(), term, step_down));
-        let work = (self.start)(leadership.clone());
+        let leadership = Leadership::new(
+            fence,
+            self.leases.member(),
+            self.leases.clock().clone(),
+            trusted_until,
+        );
+        let asked = leadership.step_down_token().clone();
+        let (lease, id) = (self.acquire.lease.clone(), self.acquire.id);
+        let held = Some(self.leases.hold(lease, id, term, asked));
+        let work = self.duty.start(leadership.clone(), &self.runtime);
         self.tenure = Some(Tenure { leadership, work, held, told: false });
     }
 
     fn acquire(&mut self, attempt: Attempt, id: LeaseId, wait_ms: u64) {
-        let inner = Arc::clone(&self.inner);
-        let acquire = Acquire { id, wait_ms, ..self.acquire.clone() };
+        (self.acquire.id, self.acquire.wait_ms) = (id, wait_ms);
+        let asked = self.leases.acquire(self.acquire.clone());
         self.calls.spawn(async move {
             let refused = |retry_after_ms| Event::AcquireRefused { attempt, retry_after_ms };
-            match inner.ask(Command::Acquire(acquire)).await {
-                Ok(reply) => match reply.outcome {
-                    Outcome::Granted { term, .. } => Ok(Event::Acquired { attempt, term }),
-                    other => unreachable_outcome(&other),
-                },
+            match asked.await {
+                Ok(term) => Ok(Event::Acquired { attempt, term }),
                 // Waiting in line was the pause.
                 Err(Error::Refused(Refusal::Lease(LeaseRefusal::NotGranted(_)))) => {
                     Ok(refused(Some(0)))
@@ -269,6 +327,8 @@ impl Shell {
                 Err(Error::Refused(Refusal::Busy { retry_after_ms })) => {
                     Ok(refused(Some(retry_after_ms)))
                 }
+                // Asking again changes nothing: whoever keeps the keys must act.
+                Err(error @ Error::Refused(Refusal::Forbidden { .. })) => Err(error),
                 Err(Error::Refused(_)) => Ok(refused(None)),
                 Err(Error::Closed) => Err(Error::Closed),
                 Err(_) => Ok(Event::AcquireUnknown { attempt }),
@@ -291,18 +351,11 @@ impl Shell {
         });
     }
 
-    fn release(&mut self, id: LeaseId) {
-        let inner = Arc::clone(&self.inner);
-        let command =
-            Command::ReleaseLease { lease: self.acquire.lease.clone(), id, successor: None };
+    fn release(&mut self, id: LeaseId, successor: Option<MemberId>, reason: LossReason) {
+        let lease = self.acquire.lease.clone();
+        let released = self.leases.release(lease, id, successor, reason);
         self.calls.spawn(async move {
-            Ok(match inner.ask(command).await {
-                // A lease that is not ours any more needs no giving back.
-                Ok(_) | Err(Error::Refused(Refusal::Lease(_) | Refusal::MemberGone)) => {
-                    Event::Released
-                }
-                Err(_) => Event::ReleaseUnknown,
-            })
+            Ok(released.await.map_or(Event::ReleaseUnknown, |()| Event::Released))
         });
     }
 }

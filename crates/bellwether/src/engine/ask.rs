@@ -165,7 +165,7 @@ impl Ask {
             _ => return None,
         };
         let (number, answered_below) = (RequestNumber(0), RequestNumber(0));
-        let request = Request { member: *member, number, answered_below, command };
+        let request = Request { member: *member, number, answered_below, command, fence: None };
         Some(Call { request, contents: Few::default() })
     }
 

@@ -57,7 +57,7 @@ pub struct Reply {
 /// A call without a request number, and without contents.
 pub(crate) fn call(member: MemberSlot, command: Command) -> Call {
     let (number, answered_below) = (RequestNumber(0), RequestNumber(0));
-    let request = Request { member, number, answered_below, command };
+    let request = Request { member, number, answered_below, command, fence: None };
     Call { request, contents: Few::default() }
 }
 

@@ -53,10 +53,19 @@ pub(crate) struct RemoteOptions {
     pub(crate) clock: Clock,
     /// How long a call waits for a connection.
     pub(crate) patience: Duration,
+    /// What it leads may go on after this process has ended.
+    pub(crate) outlived: bool,
     /// What it is shown.
     pub(crate) credential: Credential,
     #[cfg(feature = "tls")]
     pub(crate) tls: TlsOptions,
+}
+
+impl RemoteOptions {
+    /// The process whose end is the end of all it leads; empty if that proves nothing.
+    fn own_process(&self) -> String {
+        if self.outlived { String::new() } else { self.address.own_process() }
+    }
 }
 
 #[cfg(feature = "tls")]
@@ -149,6 +158,11 @@ impl Remote {
 
     pub(crate) fn options(&self) -> &RemoteOptions {
         &self.core.options
+    }
+
+    /// Whether calls are still taken.
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
+        self.core.desk().check_open()
     }
 
     pub(crate) fn member(&self) -> MemberSlot {

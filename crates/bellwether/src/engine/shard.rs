@@ -184,12 +184,15 @@ impl<R> Shard<R> {
         if let Some(fault) = &self.broken {
             return Err(fault.clone().into());
         }
+        // What is not answered here is left to the rules; a fence that does not stand, too.
+        let stands = self.ledger.check_fence(now, call.request.fence.as_ref()).is_ok();
         match &call.request.command {
-            Command::Backup { id, step } if self.journal.is_some() => {
+            Command::Backup { id, step } if self.journal.is_some() && stands => {
                 return self.backup(now, *id, *step).map(|own| Some(Box::new(own)));
             }
-            Command::LeaseHistory { lease, max } => {
-                let outcome = Outcome::Terms(self.history.of(lease, *max as usize));
+            Command::LeaseHistory { lease, max } if stands => {
+                let at = self.ledger.lease_at(now, lease);
+                let outcome = Outcome::Terms(self.history.of(&at, *max as usize));
                 return Ok(Some(Box::new(Unread { outcome, contents: Few::default() })));
             }
             _ => {}
@@ -242,6 +245,7 @@ impl<R> Shard<R> {
             number: RequestNumber(0),
             answered_below: RequestNumber(0),
             command: Command::Tick,
+            fence: None,
         };
         // Nobody asked, so nobody is answered.
         self.ledger.apply(now, Ticket(0), &request, &mut self.fx);

@@ -1,6 +1,7 @@
 //! What the shell asks of the store, and how the answers read to the rules.
 
 use bellwether_core::command::{Command, Disposition, NewContent, Settlement};
+use bellwether_core::error::Refusal;
 use bellwether_core::limits;
 use bellwether_core::name::LockToken;
 use bellwether_core::outcome::Outcome;
@@ -53,7 +54,7 @@ pub(super) async fn settle(queue: &Queue, batch: Batch) -> Vec<(Settlement, Resu
     let Batch { settlements, contents, .. } = batch;
     let from = queue.path.clone();
     let command = Command::Settle { from, settlements: settlements.clone().into() };
-    let mut refused = match queue.inner.ask_with(command, contents.into()).await {
+    let mut refused = match queue.ask_with(command, contents.into()).await {
         Ok(reply) => match reply.outcome {
             Outcome::Settled { refused } => refused.into_iter().peekable(),
             other => unreachable_outcome(&other),
@@ -74,7 +75,7 @@ pub(super) async fn renew(queue: &Queue, token: LockToken) -> Result<u32, Error>
     // One lock a request: an answer names one duration, and those of a queue may differ.
     let command =
         Command::RenewLocks { from: queue.path.clone(), tokens: vec![token], lock_ms: None };
-    match queue.inner.ask(command).await?.outcome {
+    match queue.ask(command).await?.outcome {
         Outcome::Renewed { lock_ms, mut refused } => match refused.pop() {
             Some((_, refusal)) => Err(refusal.into()),
             None => Ok(lock_ms),
@@ -98,7 +99,7 @@ pub(super) async fn receive(
     // If the store handed out messages in that very moment they are given back. When it answers
     // once more, that is on its way before everything anybody asks for from here on.
     let command = Command::DescribeQueue { queue: queue.name().clone() };
-    let _ = queue.inner.ask(command).await;
+    let _ = queue.ask(command).await;
     Ok(Vec::new())
 }
 
@@ -110,9 +111,10 @@ pub(super) fn is_final(error: &Error) -> bool {
     }
 }
 
-/// Whether the store is gone for the rest of this process life.
+/// Whether the store is gone for the rest of this process life, or the term the pump works under is
+/// over.
 pub(super) fn is_end(error: &Error) -> bool {
-    matches!(error, Error::Closed | Error::Fault(_))
+    matches!(error, Error::Closed | Error::Fault(_) | Error::Refused(Refusal::Fenced { .. }))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod gate;
 mod looks;
 mod owners;
 mod parting;
+mod processes;
 mod vigil;
 
 use std::collections::HashMap;
@@ -29,6 +30,8 @@ use connection::Connection;
 pub use gate::{Gate, Pass, Record, Turned};
 pub use owners::{Owners, marked};
 pub use parting::part;
+pub use processes::Peer;
+use processes::Processes;
 
 /// What one connection may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,6 +131,9 @@ impl Ended {
 pub struct Acceptor {
     local: Arc<Local>,
     speakers: Arc<Speakers>,
+    processes: Arc<Processes>,
+    /// Who is at the other end of what is served.
+    peer: Peer,
     limits: Limits,
     budget: Arc<Budget>,
     /// One of the connections stays awake for what is about to come.
@@ -154,14 +160,20 @@ impl Acceptor {
             limits.awake_us_max = 0;
         }
         let (local, budget) = (Arc::clone(local), Budget::new(u64::MAX));
-        let (speakers, is_awake) = <_>::default();
-        Ok(Self { local, speakers, limits, budget, is_awake, name })
+        let (speakers, is_awake, processes, peer) = <_>::default();
+        Ok(Self { local, speakers, processes, peer, limits, budget, is_awake, name })
     }
 
     /// The same within a budget, which others may share.
     #[must_use]
     pub fn within(self, budget: Arc<Budget>) -> Self {
         Self { budget, ..self }
+    }
+
+    /// The same for connections of this peer: what its process holds is free when that has died.
+    #[must_use]
+    pub fn for_peer(self, peer: Peer) -> Self {
+        Self { peer, ..self }
     }
 
     /// Serves one connection until it ends, or until `stop`: then what was asked is answered first.
@@ -228,12 +240,14 @@ impl Speakers {
         }
     }
 
-    /// The connection has ended on which this member had joined.
-    fn left(&self, member: MemberSlot, is_over: &Arc<AtomicBool>) {
+    /// The connection has ended on which this member had joined. True if it has no other one.
+    fn left(&self, member: MemberSlot, is_over: &Arc<AtomicBool>) -> bool {
         let mut by_member = self.lock();
-        if by_member.get(&member).is_some_and(|speaker| Arc::ptr_eq(speaker, is_over)) {
+        let is_last = by_member.get(&member).is_some_and(|speaker| Arc::ptr_eq(speaker, is_over));
+        if is_last {
             by_member.remove(&member);
         }
+        is_last
     }
 }
 

@@ -1,7 +1,7 @@
 //! The first and the last words on a connection.
 //!
 //! ```text
-//! Hello     oldest version, newest version, name, credential
+//! Hello     oldest version, newest version, name, credential, process
 //! Welcome   version, name, asks, bytes, silence in ms
 //! Goodbye   why, text for people
 //! ```
@@ -21,6 +21,8 @@ pub struct Hello {
     pub name: String,
     /// What shows its rights; empty where none are asked for.
     pub credential: String,
+    /// Which process speaks, if it says so ([`super::process`]); else empty, and then not written.
+    pub process: String,
 }
 
 impl std::fmt::Debug for Hello {
@@ -30,6 +32,7 @@ impl std::fmt::Debug for Hello {
             .field("versions", &self.versions)
             .field("name", &self.name)
             .field("credential", &credential)
+            .field("process", &self.process)
             .finish()
     }
 }
@@ -41,6 +44,9 @@ impl Hello {
         put_number(self.versions.1.into(), out);
         put_text(&self.name, out);
         put_text(&self.credential, out);
+        if !self.process.is_empty() {
+            put_text(&self.process, out);
+        }
     }
 
     /// Reads it.
@@ -48,7 +54,9 @@ impl Hello {
         let read = || {
             let mut r = Reader::new(body);
             let versions = (version(&mut r)?, version(&mut r)?);
-            Ok(Self { versions, name: r.text()?.to_owned(), credential: r.text()?.to_owned() })
+            let (name, credential) = (r.text()?.to_owned(), r.text()?.to_owned());
+            let process = if r.remaining() > 0 { r.text()?.to_owned() } else { String::new() };
+            Ok(Self { versions, name, credential, process })
         };
         read().map_err(WireError::of("a hello"))
     }

@@ -32,6 +32,7 @@ pub mod hello;
 mod numbered;
 pub mod parts;
 pub(crate) mod pipe;
+pub mod process;
 #[cfg(test)]
 mod tests;
 

@@ -28,6 +28,7 @@ fn call(contents: &[&[u8]]) -> Call {
         number: RequestNumber(17),
         answered_below: RequestNumber(16),
         command: Command::Send { queue, messages },
+        fence: None,
     };
     let contents = contents.iter().map(|content| Bytes::copy_from_slice(content)).collect();
     Call { request, contents }
@@ -49,7 +50,12 @@ fn answers() -> Vec<Result<Reply, Error>> {
 /// A stream with a frame of every kind, and a call and an answer that travel in parts.
 fn stream() -> Vec<u8> {
     let mut out = MAGIC.to_vec();
-    let hello = Hello { versions: (1, 2), name: "a test".into(), credential: String::new() };
+    let hello = Hello {
+        versions: (1, 2),
+        name: "a test".into(),
+        credential: String::new(),
+        process: String::new(),
+    };
     put_frame(Kind::Hello, &mut out, |out| hello.put(out));
     let welcome = Welcome {
         version: 1,
@@ -172,7 +178,8 @@ fn what_must_not_be_sent_is_refused_before_it_is_waited_for() {
 fn the_newest_common_version_is_spoken() {
     let common = |oldest, newest| {
         let name = String::new();
-        Hello { versions: (oldest, newest), credential: name.clone(), name }.common_version()
+        Hello { versions: (oldest, newest), credential: name.clone(), name, process: String::new() }
+            .common_version()
     };
     assert_eq!(common(1, 1), Some(1));
     assert_eq!(common(1, 9), Some(VERSION));

@@ -16,7 +16,7 @@ async fn settle(store: &Bellwether, token: LockToken) -> Vec<(u32, Refusal)> {
         settlements: vec![settlement].into(),
     };
     let (member, number) = (store.slot(), RequestNumber(0));
-    let request = Request { member, number, answered_below: number, command };
+    let request = Request { member, number, answered_below: number, command, fence: None };
     match store.call(request, Vec::new()).await.unwrap().outcome {
         Outcome::Settled { refused } => refused,
         other => panic!("{other:?}"),

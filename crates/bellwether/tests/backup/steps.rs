@@ -12,7 +12,9 @@ use super::folder::Folder;
 async fn step(store: &Bellwether, id: u64, step: u32) -> Result<Reply, Error> {
     let (member, number) = (store.slot(), RequestNumber(0));
     let command = Command::Backup { id, step };
-    store.call(Request { member, number, answered_below: number, command }, Vec::new()).await
+    store
+        .call(Request { member, number, answered_below: number, command, fence: None }, Vec::new())
+        .await
 }
 
 async fn filled(folder: &Folder) -> Bellwether {

@@ -124,7 +124,7 @@ async fn leader(bellwether: Bellwether, life: u128) -> Result<(), Error> {
     let lease = LeaseName::new(LEASE).unwrap();
     let ask = async |command| {
         let (member, number) = (bellwether.slot(), RequestNumber(0));
-        let request = Request { member, number, answered_below: number, command };
+        let request = Request { member, number, answered_below: number, command, fence: None };
         Ok::<_, Error>(bellwether.call(request, Vec::new()).await?.outcome)
     };
     for n in 1.. {

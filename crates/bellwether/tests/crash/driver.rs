@@ -94,7 +94,8 @@ impl Driver {
     pub(crate) fn submit(&mut self, command: Command, contents: Vec<Bytes>) -> u64 {
         self.last_ticket += 1;
         let (number, ticket) = (RequestNumber(0), self.last_ticket);
-        let request = Request { member: self.member, number, answered_below: number, command };
+        let request =
+            Request { member: self.member, number, answered_below: number, command, fence: None };
         let broken = self.shard.fault().is_some();
         self.shard.apply(
             self.now,

@@ -101,6 +101,7 @@ fn what_waits_for_room_is_not_refused_when_asked_again() {
             number: RequestNumber(number),
             answered_below: RequestNumber(1),
             command: Command::CreateQueue { queue: name, settings },
+            fence: None,
         };
         let call = Call { request, contents: Few::default() };
         driver.shard.apply(driver.now, Ticket(ticket), &call, ticket);
@@ -170,6 +171,7 @@ fn senders_are_refused_before_the_reserve_is_used_up() {
             number: RequestNumber(0),
             answered_below: RequestNumber(0),
             command: Command::Send { queue: queue(), messages: vec![message].into() },
+            fence: None,
         };
         let call = Call { request, contents: Few::One(content.clone()) };
         driver.shard.apply(driver.now, Ticket(ticket), &call, ticket);

@@ -71,7 +71,12 @@ async fn a_client_of_every_version_that_is_spoken_is_answered_as_it_was() {
 
 async fn greet(versions: (u16, u16)) -> (u8, Vec<u8>) {
     let (store, mut client) = connect().await;
-    let hello = Hello { versions, name: "from elsewhere".into(), credential: String::new() };
+    let hello = Hello {
+        versions,
+        name: "from elsewhere".into(),
+        credential: String::new(),
+        process: String::new(),
+    };
     let mut said = MAGIC.to_vec();
     put_frame(Kind::Hello, &mut said, |out| {
         hello.put(out);

@@ -1,7 +1,7 @@
 //! One of everything that can be answered, each number in it another one.
 
 use bellwether::core::backup::BackupStep;
-use bellwether::core::command::LeaseKind;
+use bellwether::core::command::{LeaseKind, ReleaseReason};
 use bellwether::core::content::{ContentId, Place};
 use bellwether::core::error::{LeaseRefusal, Operation, Refusal};
 use bellwether::core::message::{Lock, Message, MessageView, Reason, Standing, State};
@@ -9,8 +9,8 @@ use bellwether::core::name::{
     DeliveryNumber, Incarnation, LeaseId, MemberId, MemberSlot, Part, QueueId, SequenceNumber, Term,
 };
 use bellwether::core::outcome::{
-    Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, LeftAs, MemberInfo, Outcome,
-    QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo, Totals,
+    Beat, Cause, Counts, EndedBy, Explanation, Holder, LeaseInfo, LeaseState, LeftAs, MemberHealth,
+    MemberInfo, Outcome, QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo, Totals,
 };
 use bellwether::core::right::Right;
 use bellwether::core::time::{BootTime, WallTime};
@@ -126,6 +126,8 @@ fn lease_info(state: LeaseState) -> LeaseInfo {
         granted_at: WallTime(526),
         version: 527,
         step_down_asked: true,
+        paused: false,
+        successor: None,
         waiting: vec![MemberId(528)],
     }
 }
@@ -209,7 +211,14 @@ pub(crate) fn outcomes() -> Vec<(&'static str, Outcome)> {
         Sessions => Outcome::Sessions(vec![session()]),
         Joined => Outcome::Joined(MemberSlot(636)),
         Beat => Outcome::Beat(beat),
-        Members => Outcome::Members(vec![member]),
+        Members => Outcome::Members(vec![member.clone()]),
+        MemberHealth => Outcome::MemberHealth(vec![MemberHealth {
+            info: member,
+            ttl_ms: 651,
+            silent_ms: 652,
+            waits_for: vec![lease("billing")],
+        }]),
+        Turn => Outcome::Turn { next: true },
         Granted => Outcome::Granted { term: Term(637), ttl_ms: u64::MAX },
         Breaking => Outcome::Breaking { remaining_ms: 638 },
         Lease => Outcome::Lease(Some(lease_info(LeaseState::Leased).into())),
@@ -230,6 +239,22 @@ pub(crate) fn term_info(left_as: LeftAs) -> TermInfo {
         metadata: "me".into(),
         left_as,
     }
+}
+
+pub(crate) fn ended(by: EndedBy) -> TermInfo {
+    term_info(LeftAs::Ended { at: WallTime(654), by })
+}
+
+pub(crate) fn endings() -> Vec<(&'static str, EndedBy)> {
+    every!(EndedBy {
+        Released => EndedBy::Released { reason: Some(ReleaseReason::Stalled) },
+        Goodbye => EndedBy::Goodbye,
+        Died => EndedBy::Died,
+        RanOut => EndedBy::RanOut,
+        Broken => EndedBy::Broken,
+        ChangedId => EndedBy::ChangedId,
+        Disconnected => EndedBy::Disconnected,
+    })
 }
 
 /// Messages that say one thing each, so that every flag stands alone once.
@@ -256,6 +281,8 @@ pub(crate) fn more_outcomes() -> Vec<Outcome> {
     let mut outcomes: Vec<_> =
         views().into_iter().map(|view| Outcome::Peeked(vec![view])).collect();
     let list = vec![SequenceNumber(0), SequenceNumber(641)];
+    let successor = Some(MemberId(653));
+    let steered = LeaseInfo { paused: true, successor, ..lease_info(LeaseState::Leased) };
     outcomes.extend([
         Outcome::Sent(Sequences::List(list)),
         Outcome::Session(None),
@@ -266,6 +293,10 @@ pub(crate) fn more_outcomes() -> Vec<Outcome> {
         )),
         Outcome::Explained(Explanation { part: Part::Main, causes: Vec::new() }),
         Outcome::Terms(vec![TermInfo { holder: None, ..term_info(LeftAs::Broken) }]),
+        Outcome::Terms(endings().into_iter().map(|(_, by)| ended(by)).collect()),
+        Outcome::Terms(vec![ended(EndedBy::Released { reason: None })]),
+        Outcome::Lease(Some(steered.into())),
+        Outcome::Turn { next: false },
         Outcome::Backup(BackupStep::Frames { numbers: vec![634, 635] }),
         Outcome::Backup(BackupStep::End { frame: 636 }),
     ]);
@@ -295,6 +326,11 @@ pub(crate) fn refusals() -> Vec<(&'static str, Refusal)> {
         MemberGone => Refusal::MemberGone,
         Lease => Refusal::Lease(LeaseRefusal::NotGranted(lease("chores"))),
         Forbidden => Refusal::Forbidden { right: Right::Manage, on: "all queues".into() },
+        Fenced => Refusal::Fenced {
+            election: lease("chores"),
+            term: Term(708),
+            newest: Some(Term(709)),
+        },
     })
 }
 
@@ -308,7 +344,9 @@ pub(crate) fn lease_refusals() -> Vec<(&'static str, LeaseRefusal)> {
         IdMismatch => LeaseRefusal::IdMismatch(lease.clone()),
         NotPresent => LeaseRefusal::NotPresent(lease.clone()),
         TermOver => LeaseRefusal::TermOver { lease: lease.clone(), term },
-        NotGranted => LeaseRefusal::NotGranted(lease),
+        NotGranted => LeaseRefusal::NotGranted(lease.clone()),
+        Paused => LeaseRefusal::Paused(lease.clone()),
+        NotInLine => LeaseRefusal::NotInLine { lease, member: MemberId(712) },
     })
 }
 

@@ -2,7 +2,7 @@
 
 use bellwether::core::codec::encode_command;
 use bellwether::core::command::{
-    Acquire, Command, Disposition, LeaseKind, Receive, ReceiveMode, Request, Settlement,
+    Acquire, Command, Disposition, LeaseKind, Loss, Receive, ReceiveMode, Request, Settlement,
 };
 use bellwether::core::few::Few;
 use bellwether::core::message::NewMessage;
@@ -70,7 +70,12 @@ fn said() -> Vec<(&'static str, &'static str, Vec<u8>)> {
 }
 
 fn hello() -> Vec<u8> {
-    let hello = Hello { versions: (1, 1), name: "a client".into(), credential: String::new() };
+    let hello = Hello {
+        versions: (1, 1),
+        name: "a client".into(),
+        credential: String::new(),
+        process: String::new(),
+    };
     let mut out = MAGIC.to_vec();
     put_frame(Kind::Hello, &mut out, |out| hello.put(out));
     out
@@ -85,7 +90,13 @@ fn goodbye() -> Vec<u8> {
 
 fn ask(ask: u64, member: u32, number: u64, command: Command, contents: &[&[u8]]) -> Vec<u8> {
     let number = RequestNumber(number);
-    let request = Request { member: MemberSlot(member), number, answered_below: number, command };
+    let request = Request {
+        member: MemberSlot(member),
+        number,
+        answered_below: number,
+        command,
+        fence: None,
+    };
     let contents = contents.iter().map(|content| content.to_vec().into()).collect();
     let (mut whole, mut out) = (Vec::new(), Vec::new());
     put_call(&Call { request, contents }, &mut whole);
@@ -175,7 +186,9 @@ pub(crate) fn assert_short_choices(page: &Page) {
         update(patch)[12]
     };
     assert_tags(page, "Status", statuses.into_iter().map(|(name, s)| (name, status(s))));
-    let kinds = every!(LeaseKind { Bound => LeaseKind::Bound, Standing => LeaseKind::Standing });
+    let kinds = every!(LeaseKind {
+        Bound => LeaseKind::Bound, Standing => LeaseKind::Standing, Connected => LeaseKind::Connected,
+    });
     let kind = |kind| {
         let (lease, metadata) = (LeaseName::new("l").unwrap(), String::new());
         let (id, ttl_ms) = (LeaseId(0), 1);
@@ -183,4 +196,7 @@ pub(crate) fn assert_short_choices(page: &Page) {
         encoded(&Command::Acquire(acquire))[19]
     };
     assert_tags(page, "LeaseKind", kinds.into_iter().map(|(name, k)| (name, kind(k))));
+    let losses = every!(Loss { Died => Loss::Died, Disconnected => Loss::Disconnected });
+    let loss = |how| encoded(&Command::Lost { how })[1];
+    assert_tags(page, "Loss", losses.into_iter().map(|(name, how)| (name, loss(how))));
 }

@@ -18,12 +18,12 @@ use bellwether::core::backup::BackupStep;
 use bellwether::core::codec::{
     Reader, encode_command, encode_outcome, encode_refusal, encode_request, put_number,
 };
-use bellwether::core::command::{Command, Request, Resting};
+use bellwether::core::command::{Command, ReleaseReason, Request, Resting};
 use bellwether::core::error::Refusal;
 use bellwether::core::message::State;
 use bellwether::core::name::{LeaseName, MemberSlot, Part, RequestNumber, Term};
-use bellwether::core::outcome::{Explanation, LeftAs, Outcome};
-use bellwether::core::time::BootTime;
+use bellwether::core::outcome::{EndedBy, Explanation, LeftAs, Outcome};
+use bellwether::core::time::{BootTime, WallTime};
 use bellwether::engine::Reply;
 use bellwether::message::{self, BodyKind, Message, Overlay, Value};
 use bellwether::wire::call::{put_answer, put_withdrawn};
@@ -69,7 +69,9 @@ fn every_tag_on_the_page_is_the_one_that_is_written() {
     let tag = |(name, bytes): (&'static str, Vec<u8>)| (name, bytes[0]);
     let commands = samples::commands();
     let commands = commands.iter().map(|(name, c)| (*name, bytes(c, encode_command)));
-    assert_tags(&page, "Command", commands.map(tag));
+    // What stands before a command takes the place of one.
+    let fenced = ("Fenced", bytes(&samples::fenced(Command::Leave), encode_request)[3..].to_vec());
+    assert_tags(&page, "Command", commands.chain([fenced]).map(tag));
     let outcomes = answers::outcomes();
     let outcomes = outcomes.iter().map(|(name, outcome)| (*name, outcome_bytes(outcome)));
     assert_tags(&page, "Outcome", outcomes.map(tag));
@@ -131,8 +133,11 @@ fn the_page_alone_leads_through_everything_that_travels() {
             number: RequestNumber(802),
             answered_below: RequestNumber(803),
             command,
+            fence: None,
         };
         assert_reads(&page, "Request", &bytes(&request, encode_request), &request);
+        let fenced = samples::fenced(request.command);
+        assert_reads(&page, "Request", &bytes(&fenced, encode_request), &fenced);
     }
     let outcomes = answers::outcomes().into_iter().map(|(_, outcome)| outcome);
     for outcome in outcomes.chain(answers::more_outcomes()) {
@@ -159,7 +164,8 @@ fn the_page_alone_leads_through_everything_that_travels() {
             walk.finish(&format!("{value:?}"));
         }
     }
-    let hello = Hello { versions: (1, 2), name: "n".into(), credential: "c".into() };
+    let (name, credential, process) = ("n".into(), "c".into(), "p".into());
+    let hello = Hello { versions: (1, 2), name, credential, process };
     assert_reads(&page, "Hello", &bytes(&hello, Hello::put), &hello);
     let welcome = Welcome {
         version: 811,
@@ -177,7 +183,8 @@ fn the_page_alone_leads_through_everything_that_travels() {
 #[test]
 fn every_line_of_every_choice_is_written_by_some_sample() {
     let page = Page::read();
-    let short = ["Part", "Status", "Durability", "ReceiveMode", "LeaseKind", "Operation", "Right"];
+    let short =
+        ["Part", "Status", "Durability", "ReceiveMode", "LeaseKind", "Loss", "Operation", "Right"];
     let sampled = ["Command", "Outcome", "Refusal", "LeaseRefusal", "Frame", "Why", "Answer"];
     let by_samples = [
         "Value",
@@ -191,6 +198,8 @@ fn every_line_of_every_choice_is_written_by_some_sample() {
         "Cause",
         "BackupStep",
         "LeftAs",
+        "EndedBy",
+        "ReleaseReason",
     ];
     for (name, table) in page.tables().filter(|(_, table)| table.columns[0] == "tag") {
         let is_known = [&short[..], &sampled, &by_samples].iter().any(|list| list.contains(name));
@@ -218,12 +227,34 @@ fn every_line_of_every_choice_is_written_by_some_sample() {
     assert_tags(&page, "BackupStep", steps);
     let left = every!(LeftAs {
         Held => LeftAs::Held, Released => LeftAs::Released, Broken => LeftAs::Broken,
+        Ended => LeftAs::Ended { at: WallTime(1), by: EndedBy::RanOut },
     });
     let left = left.into_iter().map(|(name, left_as)| {
         let term = outcome_bytes(&Outcome::Terms(vec![answers::term_info(left_as)]));
-        (name, *term.last().unwrap())
+        // Behind the tag of an end stand its time and what ended it, a byte each.
+        let behind = if name == "Ended" { 2 } else { 0 };
+        (name, term[term.len() - 1 - behind])
     });
     assert_tags(&page, "LeftAs", left);
+    let ended = answers::endings().into_iter().map(|(name, by)| {
+        let term = outcome_bytes(&Outcome::Terms(vec![answers::ended(by)]));
+        let behind = if name == "Released" { 2 } else { 0 };
+        (name, term[term.len() - 1 - behind])
+    });
+    assert_tags(&page, "EndedBy", ended);
+    let reasons = every!(ReleaseReason {
+        Asked => ReleaseReason::Asked,
+        Shutdown => ReleaseReason::Shutdown,
+        Finished => ReleaseReason::Finished,
+        Failed => ReleaseReason::Failed,
+        Stalled => ReleaseReason::Stalled,
+        HandedOver => ReleaseReason::HandedOver,
+    });
+    let reasons = reasons.into_iter().map(|(name, reason)| {
+        let term = answers::ended(EndedBy::Released { reason: Some(reason) });
+        (name, *outcome_bytes(&Outcome::Terms(vec![term])).last().unwrap())
+    });
+    assert_tags(&page, "ReleaseReason", reasons);
     let import = |state| bytes(&samples::import([state]), encode_command);
     let ready = import(Resting::Ready);
     let restings = samples::restings().into_iter().map(|(name, state)| {
@@ -246,9 +277,10 @@ fn the_page_says_which_commands_need_no_number() {
     let table = page.table("Command");
     for (name, command) in samples::commands() {
         let row = table.rows.iter().find(|row| table.cell(row, "name") == name).unwrap();
-        // Joining is done by nobody, who has no numbers; time is never sent.
-        let needs_none =
-            command.writes_nothing() || matches!(command, Command::Join { .. } | Command::Tick);
+        // Joining is done by nobody, who has no numbers; what the server sees itself is never sent.
+        let is_never_numbered =
+            matches!(command, Command::Join { .. } | Command::Tick | Command::Lost { .. });
+        let needs_none = command.writes_nothing() || is_never_numbered;
         assert_eq!(table.cell(row, "number") == "no", needs_none, "{name}");
     }
 }
@@ -314,4 +346,10 @@ fn ids_and_sets_are_hashed_as_the_page_shows() {
     let held = [("chores", 7), ("billing", 9)].map(|(n, t)| (LeaseName::new(n).unwrap(), Term(t)));
     let digest = core::member::digest(held.iter().map(|(name, term)| (name, *term)));
     assert_eq!(hex(&digest.to_le_bytes()), hex(&page.bytes("digest")));
+}
+
+#[test]
+fn a_request_under_a_fence_is_written_as_the_page_shows() {
+    let fenced = samples::fenced(Command::Leave);
+    assert_eq!(hex(&bytes(&fenced, encode_request)), hex(&Page::read().bytes("fenced")));
 }

@@ -1,13 +1,14 @@
 //! One of everything that can be asked, each number in it another one.
 
 use bellwether::core::command::{
-    Acquire, Command, Disposition, HeldSet, Imported, LeaseKind, NewContent, Receive, ReceiveMode,
-    Resting, Settlement,
+    Acquire, Command, Disposition, HeldSet, Imported, LeaseKind, Loss, NewContent, Receive,
+    ReceiveMode, ReleaseReason, Request, Resting, Settlement,
 };
+use bellwether::core::fence::Fence;
 use bellwether::core::message::{NewMessage, Reason};
 use bellwether::core::name::{
-    DeliveryNumber, Incarnation, LeaseId, LeaseName, LockToken, MemberId, QueueName, QueuePath,
-    SequenceNumber, SessionId, SessionToken, Term,
+    DeliveryNumber, Incarnation, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName,
+    QueuePath, RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
 };
 use bellwether::core::settings::{Durability, QueueSettings, SettingsPatch, Status};
 use bellwether::core::time::WallTime;
@@ -138,6 +139,7 @@ fn acquire() -> Acquire {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "a list with one entry a command")]
 pub(crate) fn commands() -> Vec<(&'static str, Command)> {
     let (queue, from) = (queue("orders"), QueuePath::dead(queue("orders")));
     let (lease, id) = (lease("chores"), LeaseId(301));
@@ -210,7 +212,9 @@ pub(crate) fn commands() -> Vec<(&'static str, Command)> {
         Join => Command::Join { id: MemberId(317), metadata: "me".into(), ttl_ms: 318 },
         Heartbeat => Command::Heartbeat { held },
         Leave => Command::Leave,
+        Lost => Command::Lost { how: Loss::Died },
         ListMembers => Command::ListMembers,
+        MemberHealth => Command::MemberHealth { after: Some(MemberId(334)), max },
         Acquire => Command::Acquire(acquire()),
         RenewLease => Command::RenewLease { lease: lease.clone(), id },
         ChangeLease => Command::ChangeLease { lease: lease.clone(), id, to: LeaseId(319) },
@@ -219,6 +223,16 @@ pub(crate) fn commands() -> Vec<(&'static str, Command)> {
             id,
             successor: Some(MemberId(320)),
         },
+        StepDown => Command::StepDown {
+            lease: lease.clone(),
+            id,
+            successor: Some(MemberId(335)),
+            reason: ReleaseReason::Failed,
+        },
+        HandOver => Command::HandOver { lease: lease.clone(), to: MemberId(336) },
+        PauseLease => Command::PauseLease { lease: lease.clone(), keep_leader: true },
+        ResumeLease => Command::ResumeLease { lease: lease.clone() },
+        AwaitTurn => Command::AwaitTurn { lease: lease.clone(), wait_ms },
         BreakLease => Command::BreakLease { lease: lease.clone(), period_ms: Some(321) },
         TouchLease => Command::TouchLease { lease: lease.clone() },
         AskStepDown => Command::AskStepDown { lease: lease.clone() },
@@ -235,6 +249,13 @@ pub(crate) fn commands() -> Vec<(&'static str, Command)> {
         Backup => Command::Backup { id: 332, step: 333 },
         LeaseHistory => Command::LeaseHistory { lease: self::lease("chores"), max },
     })
+}
+
+/// A request under a fence, of three short numbers.
+pub(crate) fn fenced(command: Command) -> Request {
+    let fence = Some(Fence { election: lease("chores"), term: Term(334) });
+    let (number, answered_below) = (RequestNumber(35), RequestNumber(36));
+    Request { member: MemberSlot(34), number, answered_below, command, fence }
 }
 
 /// Messages that say one thing each, so that every flag stands alone once.

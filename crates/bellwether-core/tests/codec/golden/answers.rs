@@ -16,8 +16,8 @@ use bellwether_core::name::{
     Term,
 };
 use bellwether_core::outcome::{
-    Beat, Cause, Counts, Explanation, Holder, LeaseInfo, LeaseState, LeftAs, MemberInfo, Outcome,
-    QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo,
+    Beat, Cause, Counts, EndedBy, Explanation, Holder, LeaseInfo, LeaseState, LeftAs, MemberHealth,
+    MemberInfo, Outcome, QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo,
 };
 use bellwether_core::right::Right;
 use bellwether_core::settings::QueueSettings;
@@ -58,6 +58,8 @@ fn lease_info(state: LeaseState) -> LeaseInfo {
         granted_at: NINE,
         version: 44,
         step_down_asked: true,
+        paused: false,
+        successor: None,
         waiting: vec![MemberId(ID)],
     }
 }
@@ -194,6 +196,36 @@ fn outcomes() -> Vec<(Outcome, &'static str)> {
     ]
 }
 
+/// Elections as operators see and steer them.
+fn steering() -> Vec<(Outcome, &'static str)> {
+    let successor = Some(MemberId(ID));
+    let steered = LeaseInfo { paused: true, successor, ..lease_info(LeaseState::Leased) };
+    let health = MemberHealth {
+        info: member_info(),
+        ttl_ms: 15_000,
+        silent_ms: 300,
+        waits_for: vec![lease_name()],
+    };
+    let left_as = LeftAs::Ended { at: TEN, by: EndedBy::RanOut };
+    let over = TermInfo { left_as, ..terms().remove(0) };
+    vec![
+        (
+            Outcome::Lease(Some(Box::new(steered))),
+            "011301076e696768746c7901020c01ffeeddccbbaa9988776655443322110001ffeeddccbbaa9988776655443322110006686f73742061987588278095a4c6b7332c07ffeeddccbbaa9988776655443322110001ffeeddccbbaa99887766554433221100",
+        ),
+        (
+            Outcome::MemberHealth(vec![health]),
+            "011e01ffeeddccbbaa998877665544332211000206686f737420618095a4c6b73301076e696768746c790c9875ac0201076e696768746c79",
+        ),
+        (Outcome::Turn { next: true }, "011f01"),
+        (Outcome::Turn { next: false }, "011f00"),
+        (
+            Outcome::Terms(vec![over]),
+            "0118010c018095a4c6b73301ffeeddccbbaa9988776655443322110006686f737420610480f2ffc7b73304",
+        ),
+    ]
+}
+
 fn refusals() -> Vec<(Refusal, &'static str)> {
     let queue = queue_name;
     vec![
@@ -233,6 +265,14 @@ fn refusals() -> Vec<(Refusal, &'static str)> {
             Refusal::Forbidden { right: Right::Send, on: "all queues".into() },
             "0212020a616c6c20717565756573",
         ),
+        (
+            Refusal::Fenced { election: lease_name(), term: Term(12), newest: Some(Term(13)) },
+            "0213076e696768746c790c010d",
+        ),
+        (
+            Refusal::Fenced { election: lease_name(), term: Term(12), newest: None },
+            "0213076e696768746c790c00",
+        ),
     ]
 }
 
@@ -247,11 +287,17 @@ fn lease_refusals() -> Vec<(LeaseRefusal, &'static str)> {
         (LeaseRefusal::NotPresent(lease()), "021106076e696768746c79"),
         (LeaseRefusal::TermOver { lease: lease(), term: Term(12) }, "021107076e696768746c790c"),
         (LeaseRefusal::NotGranted(lease()), "021108076e696768746c79"),
+        (LeaseRefusal::Paused(lease()), "021109076e696768746c79"),
+        (
+            LeaseRefusal::NotInLine { lease: lease(), member: MemberId(ID) },
+            "02110a076e696768746c79ffeeddccbbaa99887766554433221100",
+        ),
     ]
 }
 
 fn all() -> Vec<(Answer, &'static str)> {
-    let outcomes = outcomes().into_iter().map(|(outcome, hex)| (Ok(outcome), hex));
+    let outcomes =
+        outcomes().into_iter().chain(steering()).map(|(outcome, hex)| (Ok(outcome), hex));
     let refusals = refusals().into_iter().map(|(refusal, hex)| (Err(refusal), hex));
     let lease_refusals =
         lease_refusals().into_iter().map(|(refusal, hex)| (Err(refusal.into()), hex));

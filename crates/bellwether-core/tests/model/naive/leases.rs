@@ -2,6 +2,7 @@
 
 use bellwether_core::command::{Acquire, LeaseKind, Request};
 use bellwether_core::error::{LeaseRefusal, Refusal};
+use bellwether_core::fence::Fence;
 use bellwether_core::lease::check_ttl;
 use bellwether_core::limits;
 use bellwether_core::name::{LeaseId, LeaseName, MemberId, Term, Ticket};
@@ -22,6 +23,9 @@ pub struct Lease {
     /// How often an onlooker could have seen somebody act on it.
     changes: u64,
     pub step_down_asked: bool,
+    /// Who shall be next; zero for nobody in particular.
+    successor: u32,
+    paused: bool,
     /// Its end has been made known.
     pub end_heard: bool,
 }
@@ -44,7 +48,9 @@ impl Lease {
             Hold::Held { renewed_at, .. } => match self.kind {
                 LeaseKind::Standing => renewed_at.plus_ms(self.ttl_ms),
                 // Nobody else before 105 % of the ttl.
-                LeaseKind::Bound => renewed_at.plus_ms((self.ttl_ms * 105).div_ceil(100)),
+                LeaseKind::Bound | LeaseKind::Connected => {
+                    renewed_at.plus_ms((self.ttl_ms * 105).div_ceil(100))
+                }
             },
         }
     }
@@ -82,7 +88,11 @@ impl Lease {
     }
 
     pub fn is_bound(&self) -> bool {
-        self.kind == LeaseKind::Bound
+        matches!(self.kind, LeaseKind::Bound | LeaseKind::Connected)
+    }
+
+    pub fn ends_with_connection(&self) -> bool {
+        self.kind == LeaseKind::Connected
     }
 
     pub fn holder(&self, now: Now) -> Option<u32> {
@@ -91,7 +101,9 @@ impl Lease {
 
     /// Its member's heartbeat renews it, if it is kept so.
     pub fn beaten(&mut self, now: BootTime) {
-        if let (LeaseKind::Bound, Hold::Held { renewed_at, .. }) = (self.kind, &mut self.hold) {
+        if self.is_bound()
+            && let Hold::Held { renewed_at, .. } = &mut self.hold
+        {
             *renewed_at = now;
         }
     }
@@ -130,12 +142,32 @@ impl Naive {
 
     pub fn tell_watchers(&mut self, index: usize) {
         let name = self.leases[index].name.clone();
+        // Who waits under a term that is over is told so first.
+        for wait in self.waits.clone() {
+            if wait.fence.as_ref().is_some_and(|fence| fence.election == name)
+                && let Err(refusal) = self.check_fence(wait.fence.as_ref())
+            {
+                self.answer_wait(wait.ticket, Err(refusal));
+            }
+        }
         let is_watch = |wait: &&Wait| matches!(&wait.for_what, ForWhat::Watch(n) if *n == name);
         let watchers = self.waits.iter().filter(is_watch).map(|wait| wait.ticket);
         for ticket in watchers.collect::<Vec<_>>() {
             let info = self.describe_lease(&name);
             self.answer_wait(ticket, Ok(info));
         }
+    }
+
+    /// What is asked under a term counts only while somebody holds the lease under that term.
+    pub fn check_fence(&self, fence: Option<&Fence>) -> Result<(), Refusal> {
+        let Some(Fence { election, term }) = fence else { return Ok(()) };
+        let found = self.leases.iter().find(|lease| lease.name == *election);
+        let is_held = found.is_some_and(|l| l.term == *term && l.holder(self.now).is_some());
+        if is_held {
+            return Ok(());
+        }
+        let newest = found.map(|lease| lease.term);
+        Err(Refusal::Fenced { election: election.clone(), term: *term, newest })
     }
 
     fn agree(&mut self, slot: u32, name: &LeaseName, term: Term) {
@@ -154,7 +186,7 @@ impl Naive {
     ) -> Result<Option<Outcome>, Refusal> {
         check_ttl(ask.kind, ask.ttl_ms)?;
         let member = request.member.0;
-        if ask.kind == LeaseKind::Bound && member == 0 {
+        if ask.kind != LeaseKind::Standing && member == 0 {
             return Err(Refusal::MemberGone);
         }
         match self.try_acquire(ask, member) {
@@ -167,24 +199,30 @@ impl Naive {
         }
     }
 
-    fn try_acquire(&mut self, ask: &Acquire, member: u32) -> Result<Outcome, LeaseRefusal> {
-        let name = &ask.lease;
-        let index = self.lease(name).unwrap_or_else(|| {
+    fn lease_or_new(&mut self, name: &LeaseName) -> usize {
+        self.lease(name).unwrap_or_else(|| {
             self.leases.push(Lease {
                 name: name.clone(),
                 term: Term(0),
                 hold: Hold::Free,
-                kind: ask.kind,
-                ttl_ms: ask.ttl_ms,
+                kind: LeaseKind::Bound,
+                ttl_ms: 0,
                 member: 0,
                 metadata: String::new(),
-                granted_at: WallTime(0),
+                granted_at: self.now.wall,
                 changes: 0,
                 step_down_asked: false,
+                successor: 0,
+                paused: false,
                 end_heard: false,
             });
             self.leases.len() - 1
-        });
+        })
+    }
+
+    fn try_acquire(&mut self, ask: &Acquire, member: u32) -> Result<Outcome, LeaseRefusal> {
+        let name = &ask.lease;
+        let index = self.lease_or_new(name);
         let now = self.now;
         let lease = &mut self.leases[index];
         let is_same = lease.id() == Some(ask.id);
@@ -203,18 +241,21 @@ impl Naive {
                     self.changed(index);
                 }
             }
+            Available | Expired | Broken if lease.paused => {
+                return Err(LeaseRefusal::Paused(name.clone()));
+            }
             Available | Expired | Broken => {
                 lease.term = lease.next_term(now);
                 lease.set_hold(Hold::Held { id: ask.id, renewed_at: now.boot });
                 (lease.kind, lease.ttl_ms, lease.member) = (ask.kind, ask.ttl_ms, member);
                 lease.metadata.clone_from(&ask.metadata);
                 lease.granted_at = now.wall;
-                lease.step_down_asked = false;
+                (lease.step_down_asked, lease.successor) = (false, 0);
                 self.changed(index);
             }
         }
         let (term, granted) = (self.leases[index].term, self.leases[index].granted());
-        if ask.kind == LeaseKind::Bound {
+        if ask.kind != LeaseKind::Standing {
             self.agree(member, name, term);
         }
         Ok(granted)
@@ -225,7 +266,7 @@ impl Naive {
         for index in 0..self.leases.len() {
             let lease = &self.leases[index];
             let is_free = lease.hold == Hold::Free || lease.end_heard;
-            if is_free && lease.holder(self.now).is_none() {
+            if is_free && lease.holder(self.now).is_none() && !lease.paused {
                 let name = lease.name.clone();
                 if let Some(first) = self.line(&name).first() {
                     self.grant(&first.clone());
@@ -244,12 +285,54 @@ impl Naive {
         let mut line: Vec<Wait> =
             self.waits.iter().filter(|wait| priority(wait).is_some()).cloned().collect();
         line.sort_by_key(|wait| (std::cmp::Reverse(priority(wait)), wait.ticket));
+        let named = self.lease(name).map_or(0, |index| self.leases[index].successor);
+        if let Some(place) = line.iter().position(|wait| wait.member == named) {
+            line[..=place].rotate_right(1);
+        }
         line
+    }
+
+    /// Whoever waits to be the next in line, and is, hears of it.
+    pub fn serve_turns(&mut self) -> bool {
+        for wait in self.waits.clone() {
+            if let ForWhat::Turn(name) = &wait.for_what
+                && self.is_next(name, wait.member)
+            {
+                self.answer_wait(wait.ticket, Ok(Outcome::Turn { next: true }));
+                return true;
+            }
+        }
+        false
+    }
+
+    fn is_next(&self, name: &LeaseName, member: u32) -> bool {
+        self.line(name).first().is_some_and(|first| first.member == member)
+    }
+
+    pub fn await_turn(
+        &mut self,
+        ticket: Ticket,
+        request: &Request,
+        name: &LeaseName,
+        wait_ms: u64,
+    ) -> Result<Option<Outcome>, Refusal> {
+        if request.member.0 == 0 {
+            return Err(Refusal::MemberGone);
+        }
+        let next = self.is_next(name, request.member.0);
+        if next || wait_ms == 0 {
+            return Ok(Some(Outcome::Turn { next }));
+        }
+        self.wait(ticket, request, wait_ms, ForWhat::Turn(name.clone()));
+        Ok(None)
     }
 
     /// Grants a free lease to one in line, if it is still here (E7).
     fn grant(&mut self, wait: &Wait) {
         let ForWhat::Lease(ask) = &wait.for_what else { return };
+        if let Err(refusal) = self.check_fence(wait.fence.as_ref()) {
+            return self.answer_wait(wait.ticket, Err(refusal));
+        }
         if !self.is_present(wait.member) {
             return self.answer_wait(wait.ticket, Err(Refusal::MemberGone));
         }
@@ -280,7 +363,7 @@ impl Naive {
             _ if lease.id() != Some(id) => return Err(mismatch.into()),
             Available => return Err(mismatch.into()),
             Leased => lease.set_hold(renewed),
-            Expired if lease.kind == LeaseKind::Bound => {
+            Expired if lease.is_bound() => {
                 let (lease, term) = (name.clone(), lease.term);
                 return Err(LeaseRefusal::TermOver { lease, term }.into());
             }
@@ -320,7 +403,7 @@ impl Naive {
         let (old, slot) = (lease.term, lease.member);
         lease.term = lease.next_term(now);
         lease.granted_at = now.wall;
-        lease.step_down_asked = false;
+        (lease.step_down_asked, lease.successor) = (false, 0);
         lease.set_hold(Hold::Held { id: to, renewed_at });
         let (term, granted) = (lease.term, lease.granted());
         let was_agreed = self.member(slot).is_some_and(|m| m.agreed.contains(&(name.clone(), old)));
@@ -346,7 +429,9 @@ impl Naive {
         let is_successor = |wait: &&Wait| {
             successor.is_some() && self.member(wait.member).map(|member| member.id) == successor
         };
-        if let Some(first) = line.iter().find(is_successor) {
+        if let Some(first) = line.iter().find(is_successor)
+            && !self.leases[index].paused
+        {
             self.grant(first);
         }
         Ok(Outcome::Done)
@@ -406,6 +491,59 @@ impl Naive {
         Ok(Outcome::Done)
     }
 
+    pub fn hand_over(&mut self, name: &LeaseName, to: MemberId) -> Result<Outcome, Refusal> {
+        let not_present = LeaseRefusal::NotPresent(name.clone());
+        let Some(index) = self.lease(name) else { return Err(not_present.into()) };
+        if self.leases[index].holder(self.now).is_none() {
+            return Err(not_present.into());
+        }
+        if self.leases[index].paused {
+            return Err(LeaseRefusal::Paused(name.clone()).into());
+        }
+        let line = self.line(name);
+        let named = line.iter().find(|w| self.member(w.member).is_some_and(|m| m.id == to));
+        let Some(successor) = named.map(|wait| wait.member) else {
+            return Err(LeaseRefusal::NotInLine { lease: name.clone(), member: to }.into());
+        };
+        let asks = self.leases[index].state(self.now) == Leased;
+        let lease = &mut self.leases[index];
+        let before = (lease.step_down_asked, lease.successor);
+        (lease.step_down_asked, lease.successor) = (before.0 || asks, successor);
+        if before != (lease.step_down_asked, lease.successor) {
+            self.changed(index);
+        }
+        Ok(Outcome::Done)
+    }
+
+    pub fn pause_lease(&mut self, name: &LeaseName, keep_leader: bool) -> Outcome {
+        let index = self.lease_or_new(name);
+        let asks = !keep_leader && self.leases[index].state(self.now) == Leased;
+        let lease = &mut self.leases[index];
+        let before = (lease.step_down_asked, lease.paused);
+        (lease.step_down_asked, lease.paused) = (before.0 || asks, true);
+        if before != (lease.step_down_asked, lease.paused) {
+            self.changed(index);
+        }
+        Outcome::Done
+    }
+
+    pub fn resume_lease(&mut self, name: &LeaseName) -> Outcome {
+        if let Some(index) = self.lease(name)
+            && self.leases[index].paused
+        {
+            self.leases[index].paused = false;
+            self.changed(index);
+        }
+        Outcome::Done
+    }
+
+    /// What one in line hears whose wait ended.
+    pub fn not_granted(&self, name: LeaseName) -> LeaseRefusal {
+        let lease = self.lease(&name).map(|index| &self.leases[index]);
+        let is_paused = lease.is_some_and(|l| l.paused && l.holder(self.now).is_none());
+        if is_paused { LeaseRefusal::Paused(name) } else { LeaseRefusal::NotGranted(name) }
+    }
+
     fn info(&self, lease: &Lease) -> LeaseInfo {
         let member_id = |slot: u32| self.member(slot).map(|member| member.id);
         let holder = lease.holder(self.now);
@@ -426,6 +564,8 @@ impl Naive {
             granted_at: lease.granted_at,
             version: lease.version(self.now),
             step_down_asked: holder.is_some() && lease.step_down_asked,
+            paused: lease.paused,
+            successor: holder.and_then(|_| member_id(lease.successor)),
             waiting: self.line(&lease.name).iter().filter_map(|w| member_id(w.member)).collect(),
         }
     }

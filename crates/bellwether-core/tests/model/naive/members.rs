@@ -1,14 +1,15 @@
 //! Members, and outcomes kept for them.
 
-use bellwether_core::command::{Command, HeldSet, Receive, Request};
+use bellwether_core::command::{Command, HeldSet, Loss, Receive, Request};
 use bellwether_core::error::Refusal;
 use bellwether_core::limits;
 use bellwether_core::member::digest;
 use bellwether_core::name::{LeaseName, LockToken, MemberId, MemberSlot, Part, Term};
-use bellwether_core::outcome::{Beat, LeaseState, MemberInfo, Outcome};
+use bellwether_core::outcome::{Beat, LeaseState, MemberHealth, MemberInfo, Outcome};
 use bellwether_core::time::{BootTime, WallTime};
 
-use super::Naive;
+use super::leases::Lease;
+use super::{ForWhat, Naive};
 
 pub struct Member {
     pub slot: u32,
@@ -61,7 +62,7 @@ impl Naive {
     /// What was answered to this request before.
     pub fn recall(&mut self, request: &Request) -> Result<Option<Outcome>, Refusal> {
         let (slot, number) = (request.member.0, request.number.0);
-        if slot == 0 {
+        if slot == 0 || matches!(request.command, Command::Lost { .. }) {
             return Ok(None);
         }
         let now = self.now.boot;
@@ -244,17 +245,36 @@ impl Naive {
     /// A goodbye: its waits are over, and its leases are free at once.
     pub fn leave(&mut self, slot: u32) -> Outcome {
         self.presence_ends(slot);
+        self.release_those(slot, Lease::is_bound);
+        Outcome::Done
+    }
+
+    /// Its process has ended, or its last connection.
+    pub fn lost(&mut self, slot: u32, how: Loss) -> Result<Outcome, Refusal> {
+        let member = self.member(slot).ok_or(Refusal::MemberGone)?;
+        match how {
+            Loss::Died => {
+                if member.gone_at.is_none() {
+                    self.presence_ends(slot);
+                }
+                self.release_those(slot, Lease::is_bound);
+            }
+            Loss::Disconnected => self.release_those(slot, Lease::ends_with_connection),
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn release_those(&mut self, slot: u32, which: impl Fn(&Lease) -> bool) {
         let mut held: Vec<_> = self
             .leases
             .iter()
-            .filter(|lease| lease.is_bound() && lease.holder(self.now) == Some(slot))
+            .filter(|lease| which(lease) && lease.holder(self.now) == Some(slot))
             .map(|lease| (lease.name.clone(), lease.id().unwrap()))
             .collect();
         held.sort();
         for (name, id) in held {
             self.release_lease(&name, id, None).unwrap();
         }
-        Outcome::Done
     }
 
     /// Silent for too long, or remembered for long enough.
@@ -274,21 +294,53 @@ impl Naive {
         }
     }
 
+    fn present(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|m| m.gone_at.is_none() && !m.forgotten)
+    }
+
+    fn member_info(&self, member: &Member) -> MemberInfo {
+        let held = self.leases.iter().filter(|l| l.holder(self.now) == Some(member.slot));
+        let mut leases: Vec<_> = held.map(|lease| (lease.name.clone(), lease.term)).collect();
+        leases.sort();
+        MemberInfo {
+            id: member.id,
+            slot: MemberSlot(member.slot),
+            metadata: member.metadata.clone(),
+            joined_at: member.joined_at,
+            leases,
+        }
+    }
+
     pub fn list_members(&self) -> Outcome {
-        let present = self.members.iter().filter(|m| m.gone_at.is_none() && !m.forgotten);
-        let info = |member: &Member| {
-            let held = self.leases.iter().filter(|l| l.holder(self.now) == Some(member.slot));
-            let mut leases: Vec<_> = held.map(|lease| (lease.name.clone(), lease.term)).collect();
-            leases.sort();
-            MemberInfo {
-                id: member.id,
-                slot: MemberSlot(member.slot),
-                metadata: member.metadata.clone(),
-                joined_at: member.joined_at,
-                leases,
-            }
+        Outcome::Members(self.present().map(|member| self.member_info(member)).collect())
+    }
+
+    pub fn member_health(&self, after: Option<MemberId>, max: u32) -> Outcome {
+        let waits_for = |member: &Member| {
+            let asks = self.waits.iter().filter(|wait| wait.member == member.slot);
+            let mut names: Vec<_> = asks
+                .filter_map(|wait| match &wait.for_what {
+                    ForWhat::Lease(ask) => Some(ask.lease.clone()),
+                    _ => None,
+                })
+                .collect();
+            names.sort();
+            names.dedup();
+            names
         };
-        Outcome::Members(present.map(info).collect())
+        let mut members: Vec<MemberHealth> = self
+            .present()
+            .filter(|member| after.is_none_or(|after| member.id > after))
+            .map(|member| MemberHealth {
+                info: self.member_info(member),
+                ttl_ms: member.ttl_ms,
+                silent_ms: member.seen_at.ms_until(self.now.boot),
+                waits_for: waits_for(member),
+            })
+            .collect();
+        members.sort_by_key(|member| member.info.id);
+        members.truncate(max as usize);
+        Outcome::MemberHealth(members)
     }
 
     pub fn restart_members(&mut self) {

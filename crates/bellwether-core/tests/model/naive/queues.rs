@@ -362,7 +362,7 @@ impl super::Wait {
     pub fn queue(&self) -> Option<u32> {
         match self.for_what {
             ForWhat::Messages { queue, .. } | ForWhat::Session { queue, .. } => Some(queue),
-            ForWhat::Lease(_) | ForWhat::Watch(_) => None,
+            ForWhat::Lease(_) | ForWhat::Watch(_) | ForWhat::Turn(_) => None,
         }
     }
 }

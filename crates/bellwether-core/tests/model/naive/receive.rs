@@ -106,14 +106,7 @@ impl Naive {
         let session = receive.session.as_ref().map(|token| token.session.clone());
         let in_session = session.is_some();
         let mut taken = Vec::new();
-        let numbers: Vec<u64> = self.queues[q]
-            .by_number(dead)
-            .into_iter()
-            .map(|m| &self.queues[q].messages[m])
-            .filter(|m| !in_session || m.session == session)
-            .map(|m| m.sequence)
-            .collect();
-        for number in numbers {
+        for number in self.numbers_of(q, dead, session.as_ref()) {
             if taken.len() >= receive.max.max(1) as usize {
                 break;
             }
@@ -131,6 +124,35 @@ impl Naive {
             }
         }
         taken
+    }
+
+    /// Whether [`Naive::take`] would hand out anything. What has expired goes, as there.
+    pub fn has_one(&mut self, q: usize, receive: &Receive) -> bool {
+        let dead = receive.from.part == Part::Dead;
+        let session = receive.session.as_ref().map(|token| token.session.clone());
+        for number in self.numbers_of(q, dead, session.as_ref()) {
+            let Some(m) = self.queues[q].find(dead, number) else { continue };
+            let message = &self.queues[q].messages[m];
+            match message.state {
+                State::Delayed { .. } if session.is_some() => return false,
+                State::Ready if !message.visible && session.is_some() => return false,
+                State::Ready if !message.visible => {}
+                State::Ready if !dead && message.expires_at <= self.now.wall => self.expire(q, m),
+                State::Ready => return true,
+                _ => {}
+            }
+        }
+        false
+    }
+
+    fn numbers_of(&self, q: usize, dead: bool, session: Option<&SessionId>) -> Vec<u64> {
+        self.queues[q]
+            .by_number(dead)
+            .into_iter()
+            .map(|m| &self.queues[q].messages[m])
+            .filter(|m| session.is_none() || m.session.as_ref() == session)
+            .map(|m| m.sequence)
+            .collect()
     }
 
     fn hand_out(

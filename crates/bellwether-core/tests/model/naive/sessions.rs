@@ -122,6 +122,15 @@ impl Naive {
         Some(SessionHold { token: SessionToken { session: id, number, incarnation }, lock_ms })
     }
 
+    /// Whether [`Naive::take_session`] would give one.
+    pub fn has_free_session(&self, q: usize, wanted: Option<&SessionId>) -> bool {
+        let sessions = &self.queues[q].sessions;
+        match wanted {
+            Some(id) => !sessions.iter().any(|s| s.id == *id && s.hold.is_some()),
+            None => sessions.iter().any(|s| s.hold.is_none() && self.next_of(q, &s.id).is_some()),
+        }
+    }
+
     /// The number of the message a session could give out now.
     fn next_of(&self, q: usize, id: &SessionId) -> Option<u64> {
         let queue = &self.queues[q];

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::super::ask::Yes;
 use super::super::failure::{Ended, NOTHING};
+use super::super::fence::UnderFence;
 use super::super::human::count;
 use super::super::progress::Progress;
 use super::super::reach::Reach;
@@ -36,12 +37,15 @@ pub(crate) struct Purge {
     #[command(flatten)]
     yes: Yes,
     #[command(flatten)]
+    fence: UnderFence,
+    #[command(flatten)]
     reach: Reach,
 }
 
 impl Purge {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Ended {
         self.reach.look(out, async |store, screen| {
+            let store = &self.fence.of(store);
             let queue = store.queue(&self.queue)?;
             let name = queue.name().as_str();
             let numbers = self.filter.numbers(&queue).await?;

@@ -9,6 +9,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::super::failure::{Ended, Failure, NOTHING};
+use super::super::fence::UnderFence;
 use super::super::human::count;
 use super::super::progress::Progress;
 use super::super::reach::Reach;
@@ -48,6 +49,8 @@ pub(crate) struct Redrive {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
+    fence: UnderFence,
+    #[command(flatten)]
     reach: Reach,
 }
 
@@ -62,6 +65,7 @@ fn parse_rate(text: &str) -> Result<u64, String> {
 impl Redrive {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Ended {
         self.reach.look(out, async |store, screen| {
+            let store = &self.fence.of(store);
             let queue = store.queue(&self.queue)?;
             let to = self.to.as_ref().map(|to| store.queue(to)).transpose()?;
             if let Some(to) = &to {

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use bellwether::Bellwether;
 use bellwether::core::outcome::{LeftAs, TermInfo};
 use clap::Args;
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ use super::super::form::{lease as form, time};
 use super::super::human::Wall;
 use super::super::reach::Reach;
 use super::super::table::Table;
+use crate::ending::{self, EndedByName, LeftAsName};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,14 +38,7 @@ pub(crate) struct History {
 impl History {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Ended {
         self.reach.look(out, async |store, screen| {
-            let mut terms = store.election(&self.election)?.history().await?;
-            if terms.is_empty() {
-                let election = &self.election;
-                return Err(Failure::NotThere(format!(
-                    "the store remembers no term of {election:?}"
-                )));
-            }
-            terms.reverse();
+            let terms = remembered(store, &self.election).await?;
             if screen.is_json() {
                 screen.json(&Value::Array(terms.iter().map(as_json).collect()))?;
                 return Ok(ExitCode::SUCCESS);
@@ -56,7 +51,7 @@ impl History {
                     form::kind_name(term.kind).into(),
                     term.holder.map_or(String::new(), |member| member.to_string()),
                     term.metadata.clone(),
-                    left_as(term.left_as).into(),
+                    left_as(term.left_as),
                 ]);
             }
             screen.table(&table)?;
@@ -65,21 +60,47 @@ impl History {
     }
 }
 
-fn left_as(left_as: LeftAs) -> &'static str {
-    match left_as {
-        LeftAs::Held => "held",
-        LeftAs::Released => "released",
-        LeftAs::Broken => "broken",
+/// The terms that the store remembers, the oldest first.
+pub(super) async fn remembered(
+    store: &Bellwether,
+    election: &str,
+) -> Result<Vec<TermInfo>, Failure> {
+    let mut terms = store.election(election)?.history().await?;
+    if terms.is_empty() {
+        return Err(Failure::NotThere(format!("the store remembers no term of {election:?}")));
+    }
+    terms.reverse();
+    Ok(terms)
+}
+
+/// The most that is known in one word, or two.
+fn left_as(left_as: LeftAs) -> String {
+    let word = match left_as {
+        LeftAs::Ended { by, .. } => json!(EndedByName::from(by)),
+        other => json!(LeftAsName::from(other)),
+    };
+    let word = word.as_str().unwrap_or_default().replace('_', "-");
+    match ending::reason_of(left_as).map(|reason| json!(reason)) {
+        Some(Value::String(reason)) => format!("{word}: {}", reason.replace('_', "-")),
+        _ => word,
     }
 }
 
-fn as_json(term: &TermInfo) -> Value {
+pub(super) fn as_json(term: &TermInfo) -> Value {
+    let ended = match term.left_as {
+        LeftAs::Ended { at, by } => Some((time(at), EndedByName::from(by))),
+        _ => None,
+    };
+    let (ended_at, ended_by) = ended.unzip();
     json!({
         "term": term.term.0,
         "granted_at": time(term.granted_at),
         "kind": form::kind_name(term.kind),
         "member": term.holder.map(|member| member.to_string()),
         "metadata": term.metadata,
-        "left_as": left_as(term.left_as),
+        "left_as": LeftAsName::from(term.left_as),
+        "ended_at": ended_at,
+        "ended_by": ended_by,
+        "reason": ending::reason_of(term.left_as),
     })
 }

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use bellwether::core::command::LeaseKind;
 use clap::Args;
 use serde_json::Value;
 
@@ -30,12 +29,13 @@ impl List {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Ended {
         self.reach.look(out, async |store, screen| {
             let mut elections = store.leases().await?;
-            elections.retain(|info| info.kind == LeaseKind::Bound);
+            elections.retain(|info| info.kind.is_bound());
             if screen.is_json() {
                 screen.json(&Value::Array(elections.iter().map(form::to_json).collect()))?;
                 return Ok(ExitCode::SUCCESS);
             }
-            let mut table = Table::new(&["NAME", ">TERM", "SINCE", "LEADER", "SAYS", ">WAITING"]);
+            let head = ["NAME", ">TERM", "SINCE", "LEADER", "SAYS", ">WAITING", "NEXT", "PAUSED"];
+            let mut table = Table::new(&head);
             for info in &elections {
                 table.row([
                     info.name.to_string(),
@@ -44,6 +44,8 @@ impl List {
                     info.holder.map_or("nobody".into(), |member| member.to_string()),
                     info.metadata.clone(),
                     info.waiting.len().to_string(),
+                    info.waiting.first().map_or(String::new(), ToString::to_string),
+                    if info.paused { "paused".into() } else { String::new() },
                 ]);
             }
             screen.table(&table)?;

@@ -64,12 +64,17 @@ fn tell(screen: &mut Screen<'_>, info: &LeaseInfo) -> io::Result<()> {
         return screen.json(&json!({ "at": time(at), "election": form::to_json(info) }));
     }
     let term = info.term;
+    let paused = if info.paused { "; paused" } else { "" };
     let what = match info.holder {
+        Some(member) if let Some(successor) = info.successor => {
+            format!("{member} leads under term {term} and is asked to hand over to {successor}")
+        }
         Some(member) if info.step_down_asked => {
             format!("{member} leads under term {term} and is asked to step down")
         }
         Some(member) => format!("{member} leads under term {term} {}", info.metadata),
+        None if info.term.0 == 0 => "nobody ever led".to_owned(),
         None => format!("nobody leads; term {term} is over ({})", form::state_name(info.state)),
     };
-    screen.line(&format!("{}  {}", Wall(at), what.trim_end()))
+    screen.line(&format!("{}  {}{paused}", Wall(at), what.trim_end()))
 }

@@ -1,8 +1,8 @@
 //! Leases, members, and who holds what.
 
-use bellwether::LeaseId;
 use bellwether::core::command::LeaseKind;
-use bellwether::core::outcome::{LeaseInfo, LeaseState, MemberInfo};
+use bellwether::core::outcome::{LeaseInfo, LeaseState, MemberHealth};
+use bellwether::{LeaseId, LeaseName, MemberId};
 use serde_json::{Value, json};
 
 use super::{span, time};
@@ -21,11 +21,15 @@ pub(crate) fn to_json(info: &LeaseInfo) -> Value {
         "remaining_ms": span(info.remaining_ms),
         "granted_at": time(info.granted_at),
         "step_down_asked": info.step_down_asked,
+        "paused": info.paused,
+        "successor": info.successor.map(|member| member.to_string()),
         "waiting": waiting,
     })
 }
 
-pub(crate) fn member(info: &MemberInfo) -> Value {
+pub(crate) fn member(health: &MemberHealth) -> Value {
+    let info = &health.info;
+    let waits_for: Vec<&str> = health.waits_for.iter().map(LeaseName::as_str).collect();
     let leases = info.leases.iter();
     let leases: Vec<Value> =
         leases.map(|(name, term)| json!({ "name": name.as_str(), "term": term.0 })).collect();
@@ -33,7 +37,10 @@ pub(crate) fn member(info: &MemberInfo) -> Value {
         "id": info.id.to_string(),
         "metadata": info.metadata,
         "joined_at": time(info.joined_at),
+        "ttl_ms": span(health.ttl_ms),
+        "silent_ms": health.silent_ms,
         "leases": leases,
+        "waits_for": waits_for,
     })
 }
 
@@ -44,15 +51,26 @@ pub(crate) fn id(id: LeaseId) -> String {
 
 /// A lease's id: 32 hex digits, dashes as you like.
 pub(crate) fn parse_id(text: &str) -> Result<LeaseId, String> {
+    let id = parse_hex(text).map(LeaseId);
+    id.ok_or_else(|| "an id has 32 hex digits; `lease acquire` printed it".into())
+}
+
+/// A member's id: 32 hex digits, dashes as you like.
+pub(crate) fn parse_member(text: &str) -> Result<MemberId, String> {
+    let id = parse_hex(text).map(MemberId);
+    id.ok_or_else(|| "a member's id has 32 hex digits; `member list` shows them".into())
+}
+
+fn parse_hex(text: &str) -> Option<u128> {
     let digits: String = text.chars().filter(|c| *c != '-').collect();
-    let number = (digits.len() == 32).then(|| u128::from_str_radix(&digits, 16).ok()).flatten();
-    number.map(LeaseId).ok_or_else(|| "an id has 32 hex digits; `lease acquire` printed it".into())
+    (digits.len() == 32).then(|| u128::from_str_radix(&digits, 16).ok()).flatten()
 }
 
 pub(crate) fn kind_name(kind: LeaseKind) -> &'static str {
     match kind {
         LeaseKind::Bound => "bound",
         LeaseKind::Standing => "standing",
+        LeaseKind::Connected => "connected",
     }
 }
 

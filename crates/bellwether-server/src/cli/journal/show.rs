@@ -127,6 +127,9 @@ fn put_change(out: &mut String, change: &Change) -> fmt::Result {
             write!(out, "lease {name:?}")?;
             put_lease(out, lease)
         }
+        Change::TermEnded { name, term, at, by } => {
+            write!(out, "term-ended {name:?} term={term} at={} by={by:?}", Wall(*at))
+        }
         Change::TermsFrom { term } => write!(out, "terms-from {term}"),
     }
 }
@@ -218,8 +221,19 @@ fn put_standing(out: &mut String, standing: &Standing) -> fmt::Result {
 }
 
 fn put_lease(out: &mut String, lease: &Lease) -> fmt::Result {
-    let Lease { term, hold, kind, ttl_ms, member, metadata, granted_at, version, step_down_asked } =
-        lease;
+    let Lease {
+        term,
+        hold,
+        kind,
+        ttl_ms,
+        member,
+        metadata,
+        granted_at,
+        version,
+        step_down_asked,
+        successor,
+        paused,
+    } = lease;
     write!(out, " term={term}")?;
     match hold {
         LeaseHold::Free => out.write_str(" free")?,
@@ -231,7 +245,13 @@ fn put_lease(out: &mut String, lease: &Lease) -> fmt::Result {
     write!(out, " {kind:?} ttl_ms={} member={}", Ms(*ttl_ms), member.0)?;
     write!(out, " granted={}", Wall(*granted_at))?;
     write!(out, " version={version} metadata={metadata:?}")?;
-    if *step_down_asked { out.write_str(" step-down-asked") } else { Ok(()) }
+    if *step_down_asked {
+        out.write_str(" step-down-asked")?;
+    }
+    if successor.0 != 0 {
+        write!(out, " successor={}", successor.0)?;
+    }
+    if *paused { out.write_str(" paused") } else { Ok(()) }
 }
 
 fn part_name(part: Part) -> &'static str {

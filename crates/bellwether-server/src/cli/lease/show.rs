@@ -73,6 +73,12 @@ pub(crate) fn show(screen: &mut Screen<'_>, info: &LeaseInfo) -> io::Result<()> 
     if info.step_down_asked {
         lines.push(("asked", "somebody asked the holder to step down".into()));
     }
+    if let Some(successor) = info.successor {
+        lines.push(("successor", format!("{successor}, as somebody wished")));
+    }
+    if info.paused {
+        lines.push(("paused", "nobody is granted it until it is resumed".into()));
+    }
     lines.push(("waiting", if waiting.is_empty() { nobody() } else { waiting.join(" ") }));
     pairs(&lines).iter().try_for_each(|line| screen.line(line))
 }

@@ -8,6 +8,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::super::failure::Ended;
+use super::super::fence::UnderFence;
 use super::super::human::ms;
 use super::super::reach::{Absent, Reach, has_queue};
 use super::settings::Settings;
@@ -34,6 +35,8 @@ pub(crate) struct Create {
     #[arg(long = "create", requires = "data")]
     make: bool,
     #[command(flatten)]
+    fence: UnderFence,
+    #[command(flatten)]
     reach: Reach,
 }
 
@@ -46,6 +49,7 @@ impl Create {
         };
         let settings = self.settings.patch().apply(&usual)?;
         self.reach.run(out, Absent::unless(self.make), async |store, screen| {
+            let store = &self.fence.of(store);
             let existed = has_queue(store, &self.queue).await?;
             let queue = store.create_queue(&self.queue, settings).await?;
             let name = queue.name().as_str();

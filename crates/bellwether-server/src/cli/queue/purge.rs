@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::super::ask::Yes;
 use super::super::failure::{Ended, NOTHING};
+use super::super::fence::UnderFence;
 use super::super::human::{When, count, parse_when};
 use super::super::reach::{Reach, now};
 
@@ -30,12 +31,15 @@ pub(crate) struct Purge {
     #[command(flatten)]
     yes: Yes,
     #[command(flatten)]
+    fence: UnderFence,
+    #[command(flatten)]
     reach: Reach,
 }
 
 impl Purge {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Ended {
         self.reach.look(out, async |store, screen| {
+            let store = &self.fence.of(store);
             let queue = store.queue(&self.queue)?;
             let counts = queue.info().await?.counts;
             let there = counts.ready + counts.scheduled + counts.deferred;

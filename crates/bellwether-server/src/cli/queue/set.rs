@@ -7,6 +7,7 @@ use bellwether::SettingsPatch;
 use clap::Args;
 
 use super::super::failure::{Ended, Failure};
+use super::super::fence::UnderFence;
 use super::super::reach::Reach;
 use super::settings::Settings;
 use super::show::show;
@@ -26,6 +27,8 @@ pub(crate) struct Set {
     #[command(flatten)]
     settings: Settings,
     #[command(flatten)]
+    fence: UnderFence,
+    #[command(flatten)]
     reach: Reach,
 }
 
@@ -37,6 +40,7 @@ impl Set {
             return Err(Failure::Usage(why.into()));
         }
         self.reach.look(out, async |store, screen| {
+            let store = &self.fence.of(store);
             show(screen, &store.queue(&self.queue)?.update(patch).await?)?;
             Ok(ExitCode::SUCCESS)
         })

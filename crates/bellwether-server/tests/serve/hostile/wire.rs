@@ -19,7 +19,7 @@ use crate::server::{Server, status};
 pub(super) fn hello(name_bytes: usize) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     let (name, credential) = ("x".repeat(name_bytes), String::new());
-    let hello = Hello { versions: (VERSION, VERSION), name, credential };
+    let hello = Hello { versions: (VERSION, VERSION), name, credential, process: String::new() };
     put_frame(Kind::Hello, &mut out, |out| hello.put(out));
     out
 }
@@ -144,7 +144,7 @@ fn peek(number: u64) -> Vec<u8> {
     let from = QueuePath::main(QueueName::new("orders").unwrap());
     let command = Command::Peek { from, sequence: SequenceNumber(0), max: 100, session: None };
     let (member, zero) = (MemberSlot(0), RequestNumber(0));
-    let request = Request { member, number: zero, answered_below: zero, command };
+    let request = Request { member, number: zero, answered_below: zero, command, fence: None };
     let (mut whole, mut out) = (Vec::new(), Vec::new());
     put_call(&Call { request, contents: Few::default() }, &mut whole);
     put_parts(Kind::Ask, number, &whole, &mut out);

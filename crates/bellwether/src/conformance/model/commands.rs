@@ -136,7 +136,8 @@ impl World<'_> {
             number = RequestNumber(self.known.last_number);
         }
         let member = MemberSlot(self.known.first_member + self.chance.below(2) as u32);
-        let request = Request { member, number, answered_below: RequestNumber(0), command };
+        let request =
+            Request { member, number, answered_below: RequestNumber(0), command, fence: None };
         if number.0 != 0 {
             self.known.requests.push((request.clone(), contents.clone()));
         }

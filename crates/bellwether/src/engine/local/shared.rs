@@ -253,6 +253,13 @@ impl Shared {
         self.work();
     }
 
+    /// Hands in several calls at once whose answers nobody waits for.
+    #[cfg(feature = "listen")]
+    pub(crate) fn tell_all(&self, calls: impl IntoIterator<Item = Call>) {
+        calls.into_iter().for_each(|call| self.leave(call));
+        self.work();
+    }
+
     /// Nobody waits for this answer any more.
     pub(crate) fn withdraw(&self, ticket: Ticket) {
         self.inbox.push_withdraw(ticket);

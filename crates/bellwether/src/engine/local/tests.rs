@@ -192,7 +192,7 @@ async fn a_promise_does_not_outlive_its_future() {
     let local = start(&SimDisk::new());
     let none = RequestNumber(0);
     let (member, command) = (MemberSlot(0), Command::ListMembers);
-    let request = Request { member, number: none, answered_below: none, command };
+    let request = Request { member, number: none, answered_below: none, command, fence: None };
     let mut promise = local.submit(Call { request, contents: Few::default() });
     assert!(
         std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut promise).poll(cx).is_pending())).await

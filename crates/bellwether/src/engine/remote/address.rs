@@ -40,6 +40,11 @@ impl Address {
         text.strip_prefix("bellwether://").map(|host| read_host(host).map(Self::Tcp))
     }
 
+    /// Which process we are, where the server can see whether that is true.
+    pub(crate) fn own_process(&self) -> String {
+        if let Self::Unix(_) = self { crate::wire::process::own() } else { String::new() }
+    }
+
     /// A stream to whoever listens there; over TLS hands are still to be shaken.
     pub(crate) async fn connect(&self) -> io::Result<Stream> {
         let host = match self {

@@ -106,15 +106,18 @@ impl Desk {
         self.member
     }
 
+    /// Refuses once nothing is taken any more.
+    pub(super) fn check_open(&self) -> Result<(), Error> {
+        self.closed.clone().map_or(Ok(()), Err)
+    }
+
     /// Takes an ask in. Its number, and whoever is to be woken; or why not.
     pub(super) fn enter(
         &mut self,
         now: BootTime,
         ask: &Arc<Ask>,
     ) -> Result<(u64, Option<Waker>), Error> {
-        if let Some(closed) = &self.closed {
-            return Err(closed.clone());
-        }
+        self.check_open()?;
         let request = &ask.call().request;
         let is_own = request.member == self.member;
         if is_own && request.number.0 > 0 {

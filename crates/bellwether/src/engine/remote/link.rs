@@ -152,6 +152,7 @@ async fn connect(core: &Core) -> Result<Connected, Broken> {
             versions: (VERSION_MIN, VERSION),
             name: format!("pid {}", std::process::id()),
             credential: core.options.credential.read().map_err(Broken::Denied)?,
+            process: core.options.own_process(),
         };
         pipe.put(Kind::Hello, |out| hello.put(out));
         let frame = next(core, &mut pipe).await?;
@@ -205,7 +206,8 @@ fn put_join(core: &Core, out: &mut Vec<u8>) {
     let (id, metadata) = (*core.id(), format!("pid {}", std::process::id()));
     let none = RequestNumber(0);
     let command = Command::Join { id, metadata, ttl_ms };
-    let request = Request { member: MemberSlot(0), number: none, answered_below: none, command };
+    let request =
+        Request { member: MemberSlot(0), number: none, answered_below: none, command, fence: None };
     let call = Call { request, contents: Few::default() };
     put_whole(Kind::Ask, JOIN, out, |out| put_call(&call, out));
 }

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bellwether_core::change::Change;
-use bellwether_core::lease::{Hold, Lease};
+use bellwether_core::lease::{Hold, Lease, LeaseAt};
 use bellwether_core::ledger::Ledger;
 use bellwether_core::name::{LeaseName, Term};
-use bellwether_core::outcome::{LeftAs, TermInfo};
+use bellwether_core::outcome::{LeaseState, LeftAs, TermInfo};
 
 /// Of all leases together the last so many grants are remembered; each says up to 4096 bytes of its
 /// holder.
@@ -29,12 +29,23 @@ impl History {
     /// A change was made that `ledger` shows already.
     #[inline]
     pub(super) fn note(&mut self, change: &Change, ledger: &Ledger) {
-        if let Change::Lease { name, lease } = change {
-            self.note_lease(name, lease, ledger);
+        match change {
+            Change::Lease { name, lease } => self.note_lease(name, lease, ledger),
+            Change::TermEnded { name, term, at, by } => {
+                let terms = self.by_lease.get_mut(name).into_iter().flatten();
+                if let Some(ended) = terms.rev().find(|known| known.term == *term) {
+                    ended.left_as = LeftAs::Ended { at: *at, by: *by };
+                }
+            }
+            _ => {}
         }
     }
 
     fn note_lease(&mut self, name: &LeaseName, lease: &Lease, ledger: &Ledger) {
+        // Paused before anybody asked for it.
+        if lease.term == Term(0) {
+            return;
+        }
         let left_as = match lease.hold {
             Hold::Free => LeftAs::Released,
             Hold::Held { .. } => LeftAs::Held,
@@ -42,7 +53,10 @@ impl History {
         };
         let terms = self.by_lease.entry(name.clone()).or_default();
         if let Some(known) = terms.iter_mut().rev().find(|known| known.term == lease.term) {
-            known.left_as = left_as;
+            // Its record may be written again after its end, which was told better.
+            if !matches!(known.left_as, LeftAs::Ended { .. }) {
+                known.left_as = left_as;
+            }
             return;
         }
         terms.push_back(term_info(lease, left_as, ledger));
@@ -57,10 +71,18 @@ impl History {
         }
     }
 
-    /// The last terms of a lease, the newest first.
-    pub(super) fn of(&self, name: &LeaseName, max: usize) -> Vec<TermInfo> {
-        let terms = self.by_lease.get(name).into_iter().flatten();
-        terms.rev().take(max).cloned().collect()
+    /// The last terms of a lease, the newest first. One that ran out may stand again: renewed late,
+    /// or honoured once more after a restart.
+    pub(super) fn of(&self, at: &LeaseAt<'_>, max: usize) -> Vec<TermInfo> {
+        let terms = self.by_lease.get(at.name).into_iter().flatten();
+        let mut terms: Vec<TermInfo> = terms.rev().take(max).cloned().collect();
+        if let (Some(newest), Some(lease)) = (terms.first_mut(), at.lease)
+            && at.state() == LeaseState::Leased
+            && newest.term == lease.term
+        {
+            newest.left_as = LeftAs::Held;
+        }
+        terms
     }
 
     /// Forgets a term, if it is still remembered: then it is the oldest of its lease.

@@ -19,6 +19,7 @@ use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, Waker};
 
 use bellwether_core::codec::Reader;
+use bellwether_core::command::{Command, Loss};
 use bellwether_core::name::{MemberSlot, Ticket};
 use bellwether_core::outcome::Outcome;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -29,6 +30,7 @@ use super::vigil::Vigil;
 use super::{Acceptor, Ended, Gate, Late, Limits, Owners, Pass, Share, goodbye};
 use crate::clock::Stopwatch;
 use crate::engine::ask::{Ask, wake_soon};
+use crate::engine::call;
 use crate::engine::content::Unread;
 use crate::engine::local::shared::Shared;
 use crate::engine::outbox::{Outbox, Posted};
@@ -53,6 +55,8 @@ pub(super) struct Connection<'a, S> {
     gate: Option<(&'a dyn Gate, Arc<Owners>)>,
     /// What the gate has allowed.
     admitted: Option<Admitted>,
+    /// Which process it says that it is.
+    process: Arc<str>,
     /// Those who joined on this connection.
     members: BTreeSet<MemberSlot>,
     /// One of them has joined on another one since.
@@ -118,6 +122,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             limits,
             gate,
             admitted: None,
+            process: "".into(),
             members: BTreeSet::new(),
             is_over: Arc::default(),
             outbox: Arc::default(),
@@ -318,6 +323,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 }
             }
         }
+        self.process = hello.process.as_str().into();
         let mut welcome = self.acceptor.welcome();
         welcome.version = version;
         self.pipe.put(Kind::Welcome, |out| welcome.put(out));
@@ -351,6 +357,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 Some(answer) if !ask.is_left() => {
                     if let Ok(Unread { outcome: Outcome::Joined(member), .. }) = &answer {
                         self.acceptor.speakers.joined(*member, &self.is_over);
+                        self.acceptor.joined_from(*member, &self.process);
                         self.members.insert(*member);
                     }
                     Some(answer.map(Unread::read))
@@ -398,6 +405,12 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
     }
 }
 
+impl<S> Connection<'_, S> {
+    fn is_stopping(&self) -> bool {
+        matches!(self.step, Step::Stopping | Step::Ending(Goodbye { why: Why::Closing, .. }))
+    }
+}
+
 impl<S> Drop for Connection<'_, S> {
     fn drop(&mut self) {
         if let Some(Admitted { pass, .. }) = &self.admitted {
@@ -405,9 +418,8 @@ impl<S> Drop for Connection<'_, S> {
                 pass.note::<()>(&asked.ask.call().request.command, None);
             }
         }
-        for member in &self.members {
-            self.acceptor.speakers.left(*member, &self.is_over);
-        }
+        let mut alone = std::mem::take(&mut self.members);
+        alone.retain(|member| self.acceptor.speakers.left(*member, &self.is_over));
         let unheard = self.outbox.close();
         for (ask, answer) in self.posted.drain(..).chain(unheard) {
             self.asked.remove(&ask.number());
@@ -417,6 +429,14 @@ impl<S> Drop for Connection<'_, S> {
         }
         for asked in self.asked.values() {
             self.shared.withdraw(asked.ticket);
+        }
+        // Behind what it still asked for, and had withdrawn. Whom we have sent away because we stop may
+        // come back to whoever opens the store next.
+        if !self.is_stopping() {
+            let how =
+                if cfg!(planted_bug = "closed_is_dead") { Loss::Died } else { Loss::Disconnected };
+            self.shared
+                .tell_all(alone.into_iter().map(|member| call(member, Command::Lost { how })));
         }
         // Others may rely on it, however it ends.
         self.shared.work();

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use bellwether_core::command::{Command, Request};
 use bellwether_core::error::Refusal;
+use bellwether_core::fence::Fence;
 use bellwether_core::right::{Grants, Needs, needs};
 use bellwether_core::time::BootTime;
 use tokio_util::sync::CancellationToken;
@@ -63,10 +64,12 @@ pub trait Record: Debug + Send + Sync {
 }
 
 impl Pass {
-    /// Whether it allows a command; a refusal is recorded if it is worth it.
-    pub fn check(&self, command: &Command) -> Result<(), Refusal> {
+    /// Whether it allows a command under this fence, if it has one; a refusal is recorded if it is
+    /// worth it.
+    pub fn check(&self, command: &Command, fence: Option<&Fence>) -> Result<(), Refusal> {
         let asked = needs(command);
-        self.grants.check(&asked).inspect_err(|refusal| {
+        let fence = fence.map_or(Ok(()), |fence| self.grants.check_fence(fence));
+        self.grants.check(&asked).and(fence).inspect_err(|refusal| {
             self.record.count_forbidden();
             if asked.is_manage() {
                 let error = Error::Refused(refusal.clone());
@@ -96,7 +99,7 @@ impl Pass {
         request: &mut Request,
         now: BootTime,
     ) -> Result<(), Refusal> {
-        self.check(&request.command)?;
+        self.check(&request.command, request.fence.as_ref())?;
         if !owners.is_of(request.member, &self.principal, now) {
             return Err(Refusal::MemberGone);
         }

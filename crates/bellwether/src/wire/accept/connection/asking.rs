@@ -76,6 +76,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         if matches!(call.request.command, Command::Tick) {
             return Err(goodbye(Why::Protocol, "time is the server's own affair"));
         }
+        if matches!(call.request.command, Command::Lost { .. }) {
+            return Err(goodbye(Why::Protocol, "the server sees for itself who is lost"));
+        }
         if let Some(Admitted { pass, owners, .. }) = &self.admitted
             && let Err(refusal) = pass.admit(owners, &mut call.request, self.shared.now())
         {
