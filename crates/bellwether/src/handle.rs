@@ -50,6 +50,8 @@ pub struct Bellwether {
 pub(crate) struct Inner {
     pub(crate) engine: Engine,
     pub(crate) clock: Clock,
+    /// What others see of this member.
+    metadata: String,
     pub(crate) presence: crate::presence::Presence,
     pub(crate) unreadable: crate::delivery::Unreadable,
     /// A member of its own, over a connection of its own, for what must be renewed in time.
@@ -72,28 +74,32 @@ impl Bellwether {
     }
 
     /// Takes part in a running engine as a new member.
-    pub(crate) async fn join(local: Arc<Local>, clock: Clock) -> Result<Self, Error> {
+    pub(crate) async fn join(
+        local: Arc<Local>,
+        clock: Clock,
+        metadata: String,
+    ) -> Result<Self, Error> {
         let member_id = MemberId(crate::chance::random_u128());
         let command = Command::Join {
             id: member_id,
-            metadata: format!("pid {}", std::process::id()),
+            metadata: metadata.clone(),
             // This process is the store: as long as the store is open, the member is here.
             ttl_ms: limits::LEASE_MS_INFINITE,
         };
         let reply = local.submit(call(MemberSlot(0), command)).await?;
         let Outcome::Joined(member) = reply.outcome else { unreachable_outcome(&reply.outcome) };
-        Ok(Self::with(Engine::Local { local, member, id: member_id }, clock))
+        Ok(Self::with(Engine::Local { local, member, id: member_id }, clock, metadata))
     }
 
     /// Takes part in the engine of a server.
     pub(crate) async fn connect(options: RemoteOptions) -> Result<Self, Error> {
-        let clock = options.clock.clone();
-        Ok(Self::with(Engine::Remote(Remote::open(options).await?), clock))
+        let (clock, metadata) = (options.clock.clone(), options.metadata.clone());
+        Ok(Self::with(Engine::Remote(Remote::open(options).await?), clock, metadata))
     }
 
-    fn with(engine: Engine, clock: Clock) -> Self {
+    fn with(engine: Engine, clock: Clock, metadata: String) -> Self {
         let (presence, unreadable, renewer) = Default::default();
-        let inner = Arc::new(Inner { engine, clock, presence, unreadable, renewer });
+        let inner = Arc::new(Inner { engine, clock, metadata, presence, unreadable, renewer });
         Self { inner, fence: None }
     }
 
@@ -109,13 +115,15 @@ impl Bellwether {
     pub async fn another_member(&self) -> Result<Self, Error> {
         match &self.inner.engine {
             Engine::Local { local, .. } => {
-                Self::join(Arc::clone(local), self.inner.clock.clone()).await
+                let Inner { clock, metadata, .. } = &*self.inner;
+                Self::join(Arc::clone(local), clock.clone(), metadata.clone()).await
             }
             Engine::Remote(remote) => Self::connect(remote.options().clone()).await,
         }
     }
 
-    /// This member's id, as others see it.
+    /// This member's id, as others see it. What it leads at a server it leads as another one,
+    /// [`Leadership::member`](crate::Leadership::member): renewals have a connection of their own.
     pub fn member(&self) -> MemberId {
         self.inner.engine.member_id()
     }

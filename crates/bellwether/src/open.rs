@@ -35,6 +35,7 @@ pub struct Open {
     shard: ShardOptions,
     file: FileOptions,
     patience: Duration,
+    metadata: String,
     outlived: bool,
     credential: Credential,
     #[cfg(feature = "tls")]
@@ -51,6 +52,7 @@ impl Open {
             shard: ShardOptions::default(),
             file: FileOptions::default(),
             patience: PATIENCE,
+            metadata: format!("pid {}", std::process::id()),
             outlived: false,
             credential: Credential::default(),
             #[cfg(feature = "tls")]
@@ -100,6 +102,13 @@ impl Open {
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// What others see of this member in the list of members; the process's number if not said.
+    #[must_use]
+    pub fn metadata(mut self, metadata: impl Into<String>) -> Self {
+        self.metadata = metadata.into();
         self
     }
 
@@ -177,6 +186,7 @@ impl Open {
                 address,
                 clock: self.clock,
                 patience: self.patience,
+                metadata: self.metadata,
                 outlived: self.outlived,
                 credential: self.credential,
                 #[cfg(feature = "tls")]
@@ -189,7 +199,7 @@ impl Open {
                  bellwether+unix:",
             ));
         };
-        Bellwether::join(Arc::new(local), self.clock).await
+        Bellwether::join(Arc::new(local), self.clock, self.metadata).await
     }
 }
 

@@ -195,7 +195,7 @@ impl Lead {
                 ttl: self.ttl,
                 grace: self.grace,
                 stall: self.stall,
-                member: store.member(),
+                member: leadership.member(),
             };
             let stops = |why: Why| {
                 let sentence = format!("stopping the command: {}", why.sentence());

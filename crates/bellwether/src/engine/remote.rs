@@ -53,6 +53,8 @@ pub(crate) struct RemoteOptions {
     pub(crate) clock: Clock,
     /// How long a call waits for a connection.
     pub(crate) patience: Duration,
+    /// What others see of the member.
+    pub(crate) metadata: String,
     /// What it leads may go on after this process has ended.
     pub(crate) outlived: bool,
     /// What it is shown.

@@ -26,7 +26,7 @@ use crate::stats::Health;
 const FOR_EVER: Duration = Duration::from_secs(60);
 
 async fn open(disk: &SimDisk) -> Bellwether {
-    Bellwether::join(Arc::new(start(disk)), Clock::System).await.expect("a member")
+    Bellwether::join(Arc::new(start(disk)), Clock::System, String::new()).await.expect("a member")
 }
 
 fn start(disk: &SimDisk) -> Local {
@@ -76,7 +76,7 @@ async fn little_space_refuses_senders_only_and_they_go_on_by_themselves() {
     const FREE_BYTES_MIN: u64 = 4 << 20;
     let disk = SimDisk::new();
     let local = Arc::new(start_with(&disk, FREE_BYTES_MIN));
-    let bw = Bellwether::join(local, Clock::System).await.expect("a member");
+    let bw = Bellwether::join(local, Clock::System, String::new()).await.expect("a member");
     let queue = bw.create_queue("orders", QueueSettings::default()).await.expect("a queue");
     queue.send_batch(vec!["a coffee"; 100]).await.expect("sent");
     // Somebody else fills the disk: that is noticed while something is written.

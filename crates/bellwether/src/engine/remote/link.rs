@@ -203,7 +203,7 @@ fn put_join(core: &Core, out: &mut Vec<u8>) {
         // Time that a test moves leaps: nobody could say in between that he is here.
         Clock::Virtual(_) => limits::LEASE_MS_INFINITE,
     };
-    let (id, metadata) = (*core.id(), format!("pid {}", std::process::id()));
+    let (id, metadata) = (*core.id(), core.options.metadata.clone());
     let none = RequestNumber(0);
     let command = Command::Join { id, metadata, ttl_ms };
     let request =
