@@ -25,3 +25,14 @@ fn workers() {
     assert!(words.contains("9999 completed"), "all but the poison are completed:\n{words}");
     assert!(words.contains("1 dead letter: order 1234"), "the poison is set aside:\n{words}");
 }
+
+/// Five processes: the leader is killed, hands over, is scaled away, and no work is lost.
+#[test]
+fn fleet() {
+    let words = words_of(env!("CARGO_BIN_EXE_fleet"));
+    for reason in ["has died", "gave it back (Asked)", "gave it back (Shutdown)"] {
+        assert!(words.contains(reason), "each change of leader has its reason:\n{words}");
+    }
+    assert!(words.contains("600 items, each done once"), "nothing is lost or doubled:\n{words}");
+    assert!(words.contains("hears: term"), "the leader speaks to its members:\n{words}");
+}
