@@ -20,6 +20,8 @@ use crate::tls::Pem;
 
 /// Long enough for a server to be started again.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Pause between two attempts to reach a server that is not there yet.
+const CONNECT_AGAIN_MS: u64 = 200;
 
 /// What a store is opened with, when the defaults do not fit.
 ///
@@ -35,6 +37,7 @@ pub struct Open {
     shard: ShardOptions,
     file: FileOptions,
     patience: Duration,
+    wait: Duration,
     metadata: String,
     outlived: bool,
     credential: Credential,
@@ -52,6 +55,7 @@ impl Open {
             shard: ShardOptions::default(),
             file: FileOptions::default(),
             patience: PATIENCE,
+            wait: Duration::ZERO,
             metadata: format!("pid {}", std::process::id()),
             outlived: false,
             credential: Credential::default(),
@@ -102,6 +106,15 @@ impl Open {
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// Waits so long for a server that is not there yet; not at all if not said, so that a wrong
+    /// address is noticed at once. A program that is to survive its server's absence waits for ever:
+    /// `Duration::MAX`.
+    #[must_use]
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
         self
     }
 
@@ -192,7 +205,7 @@ impl Open {
                 #[cfg(feature = "tls")]
                 tls: self.tls,
             };
-            return Bellwether::connect(options).await;
+            return connect_within(self.wait, options).await;
         } else {
             return Err(wrong(
                 "the address starts with memory:, file:, bellwether://, bellwethers:// or \
@@ -200,6 +213,20 @@ impl Open {
             ));
         };
         Bellwether::join(Arc::new(local), self.clock, self.metadata).await
+    }
+}
+
+/// Tries again and again while there is no server.
+async fn connect_within(wait: Duration, options: RemoteOptions) -> Result<Bellwether, Error> {
+    let clock = options.clock.clone();
+    let until = clock.boot().plus_ms(crate::queue::ms(wait));
+    loop {
+        match Bellwether::connect(options.clone()).await {
+            Err(Error::Unreachable { .. }) if clock.boot() < until => {
+                clock.sleep_until(until.min(clock.boot().plus_ms(CONNECT_AGAIN_MS))).await;
+            }
+            connected => return connected,
+        }
     }
 }
 

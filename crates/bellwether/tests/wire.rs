@@ -15,9 +15,10 @@ use bellwether::wire::call::{Answer, get_answer, put_call};
 use bellwether::wire::frame::{put_frame, take_frame, take_magic};
 use bellwether::wire::parts::{Parts, put_parts};
 use bellwether::wire::{Frame, Goodbye, Hello, Kind, MAGIC, VERSION, Why};
-use bellwether::{Bellwether, Error};
+use bellwether::{Bellwether, Error, Open};
 use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -328,4 +329,33 @@ async fn a_server_that_stops_answers_first() {
     let (number, answer) = client.answer().await;
     assert!(number == 2 && answer.is_none(), "ask again somewhere else: {answer:?}");
     assert_eq!(client.goodbye().await, Why::Closing);
+}
+
+/// Whoever is started before its server stays, and takes part as soon as it is there.
+#[tokio::test]
+async fn a_server_that_comes_later_is_waited_for() {
+    let folder = std::env::temp_dir().join(format!("bellwether-later-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let socket = folder.join("socket");
+    let address = format!("bellwether+unix:{}", socket.display());
+    let opening = tokio::spawn(Open::new(address).metadata("early bird").wait(FOR_EVER).open());
+    // It has tried, in vain.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!opening.is_finished());
+    let (store, acceptor) = store(Limits::default()).await;
+    let listener = UnixListener::bind(&socket).unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move { acceptor.serve(stream, CancellationToken::new()).await });
+        }
+    });
+    let bw = opening.await.unwrap().unwrap();
+    let guard = bw.election("leader").unwrap().contend().await.unwrap();
+    let members = store.members().await.unwrap();
+    let leader = members.iter().find(|member| member.id == guard.member()).unwrap();
+    assert_eq!(leader.metadata, "early bird", "and says who it is");
+    guard.release().await.unwrap();
+    bw.close().await;
+    std::fs::remove_dir_all(folder).unwrap();
 }
