@@ -58,6 +58,9 @@ pub struct Config {
     /// Duration of the lease. The same for the life of the candidacy: a shorter one would end
     /// earlier at the engine than the holder trusts.
     pub ttl_ms: u64,
+    /// From one renewal's start to the next's; zero for a third of the ttl. Two must fit before
+    /// trust ends, so that one may fail.
+    pub renew_ms: u64,
     /// How long an ask waits in line at the engine.
     pub wait_ms: u64,
     /// Longest pause between asks, with jitter.
@@ -74,6 +77,15 @@ impl Config {
     /// Refuses what cannot work.
     pub fn check(&self) -> Result<(), Refusal> {
         check_ttl(LeaseKind::Bound, self.ttl_ms)?;
+        let renew_ms_max = self.trust_ms() / 2;
+        if self.renew_ms > renew_ms_max {
+            let why = format!(
+                "{} ms is longer than {renew_ms_max} ms, 40 % of the ttl: one renewal that fails would \
+                 end the term",
+                self.renew_ms
+            );
+            return Err(Refusal::InvalidValue { what: "renew_ms", why });
+        }
         let waits = [
             ("wait_ms", self.wait_ms),
             ("retry_ms", self.retry_ms),
@@ -105,7 +117,7 @@ impl Config {
     }
 
     fn renew_ms(&self) -> u64 {
-        self.ttl_ms / RENEWALS_PER_TTL
+        if self.renew_ms > 0 { self.renew_ms } else { self.ttl_ms / RENEWALS_PER_TTL }
     }
 }
 

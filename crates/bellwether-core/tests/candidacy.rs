@@ -17,6 +17,7 @@ fn config() -> Config {
         wait_ms: 0,
         retry_ms: 5_000,
         stop_ms: 3_000,
+        renew_ms: 0,
         stall_ms: 0,
         once: false,
     }
@@ -475,7 +476,10 @@ fn a_config_that_cannot_work_is_refused() {
         Config { ttl_ms: u64::MAX, ..config() },
         Config { retry_ms: 0, ..config() },
         Config { stop_ms: u64::MAX, ..config() },
+        Config { renew_ms: config().ttl_ms * 2 / 5 + 1, ..config() },
     ] {
         assert!(bad.check().is_err(), "{bad:?}");
     }
+    let latest = Config { renew_ms: config().ttl_ms * 2 / 5, ..config() };
+    assert!(latest.check().is_ok(), "one renewal may fail");
 }

@@ -161,6 +161,7 @@ impl World {
             wait_ms: [0, 5_000, 30_000][self.chance.below(3) as usize],
             retry_ms: 3_000,
             stop_ms: 2_000,
+            renew_ms: 0,
             stall_ms: 0,
             once: false,
         };

@@ -21,6 +21,7 @@ mod leadership;
 mod shell;
 mod view;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -78,6 +79,7 @@ pub struct Election {
     leases: Arc<dyn Leases>,
     name: LeaseName,
     ttl: Duration,
+    renew: Duration,
     wait: Duration,
     retry: Duration,
     grace: Duration,
@@ -86,6 +88,7 @@ pub struct Election {
     priority: i32,
     is_released_on_disconnect: bool,
     metadata: String,
+    tags: BTreeMap<String, String>,
     view: watch::Sender<View>,
     /// A task tells what the engine says, for as long as somebody looks on.
     looked_on: Arc<AtomicBool>,
@@ -109,6 +112,7 @@ impl Election {
             leases,
             name,
             ttl: TTL,
+            renew: Duration::ZERO,
             wait: WAIT,
             retry: RETRY,
             grace: GRACE,
@@ -117,6 +121,7 @@ impl Election {
             priority: 0,
             is_released_on_disconnect: false,
             metadata: String::new(),
+            tags: BTreeMap::new(),
             view: watch::Sender::new(View::NEW),
             looked_on: Arc::default(),
             turn: Arc::default(),
@@ -133,6 +138,15 @@ impl Election {
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
+        self
+    }
+
+    /// From one renewal's start to the next's; a third of the ttl if not said, and at most 40 % of
+    /// it, so that one may fail. Leases of our own store are renewed together, with the member's
+    /// heartbeat.
+    #[must_use]
+    pub fn renew(mut self, every: Duration) -> Self {
+        self.renew = every;
         self
     }
 
@@ -197,6 +211,15 @@ impl Election {
     #[must_use]
     pub fn metadata(mut self, metadata: impl Into<String>) -> Self {
         self.metadata = metadata.into();
+        self
+    }
+
+    /// One more thing that others see of this member while it leads, by name: it stands behind the
+    /// [metadata](Election::metadata) as a word, `KEY=VALUE`, and is read by [`Leader::tag`]. Neither
+    /// part may be empty or contain white space, nor the key an equals sign.
+    #[must_use]
+    pub fn tag(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.tags.insert(key.into(), value.into());
         self
     }
 
@@ -281,6 +304,7 @@ impl Election {
         let config = Config {
             member: self.leases.member(),
             ttl_ms: ms(self.ttl),
+            renew_ms: ms(self.renew),
             wait_ms: ms(self.wait),
             retry_ms: ms(self.retry),
             stop_ms: ms(self.grace),
@@ -289,14 +313,23 @@ impl Election {
         };
         config.check()?;
         self.leases.check_ttl(self.ttl)?;
-        if self.metadata.len() > limits::METADATA_BYTES_MAX {
+        view::check_tags(&self.tags)?;
+        let bytes = self.described().len();
+        if bytes > limits::METADATA_BYTES_MAX {
             return Err(Refusal::TooLarge {
                 what: "a holder's metadata",
-                bytes: self.metadata.len() as u64,
+                bytes: bytes as u64,
                 bytes_max: limits::METADATA_BYTES_MAX as u64,
             });
         }
         Ok(Candidacy::new(config, crate::chance::random_u64()))
+    }
+
+    /// The metadata and the tags, as others see them.
+    fn described(&self) -> String {
+        let tags = self.tags.iter().map(|(key, value)| format!("{key}={value}"));
+        let words = std::iter::once(self.metadata.clone()).filter(|text| !text.is_empty());
+        words.chain(tags).collect::<Vec<_>>().join(" ")
     }
 
     fn acquire(&self) -> Acquire {
@@ -309,7 +342,7 @@ impl Election {
                 LeaseKind::Bound
             },
             ttl_ms: ms(self.ttl),
-            metadata: self.metadata.clone(),
+            metadata: self.described(),
             wait_ms: 0,
             priority: self.priority,
         }

@@ -43,7 +43,7 @@ const PAGE: u32 = 1_000;
 ///
 /// ```no_run
 /// # async fn example(shutdown: tokio_util::sync::CancellationToken) -> Result<(), bellwether::Error> {
-/// let bw = bellwether::Bellwether::open("bellwether://10.0.0.5:7420").await?;
+/// let bw = bellwether::Bellwether::open("bellwether://10.0.0.5:7401").await?;
 /// let shards = bw.shards("orders", 256)?.weight(2);
 /// shards.run(|shard, leadership| async move {
 ///     println!("leading shard {shard} under term {}", leadership.term());

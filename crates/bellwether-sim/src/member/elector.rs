@@ -52,6 +52,7 @@ impl Elector {
             wait_ms: plan.wait_ms,
             retry_ms: (plan.ttl_ms / 2).max(50),
             stop_ms: plan.stop_ms,
+            renew_ms: 0,
             stall_ms: 0,
             once: false,
         };

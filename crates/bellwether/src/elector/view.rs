@@ -1,10 +1,12 @@
 //! An election as one member sees it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bellwether_core::candidacy::{LossReason, View as CoreView};
+use bellwether_core::error::Refusal;
 use bellwether_core::name::{LeaseName, MemberId, Term};
 use bellwether_core::outcome::LeaseInfo;
 use bellwether_core::time::WallTime;
@@ -92,6 +94,28 @@ pub struct Leader {
     pub since: WallTime,
     /// What it says of itself.
     pub metadata: String,
+}
+
+impl Leader {
+    /// What it says of itself under this name ([`Election::tag`](super::Election::tag)).
+    pub fn tag(&self, key: &str) -> Option<&str> {
+        let tags = self.metadata.split_whitespace().filter_map(|word| word.split_once('='));
+        tags.filter(|(name, _)| *name == key).map(|(_, value)| value).last()
+    }
+}
+
+/// Refuses a tag that could not be read again.
+pub(super) fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), Refusal> {
+    let is_word = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
+    match tags.iter().find(|(key, value)| !is_word(key) || key.contains('=') || !is_word(value)) {
+        None => Ok(()),
+        Some((key, value)) => {
+            let why = format!(
+                "{key:?}={value:?}: key and value are words without white space, and the key has no '='"
+            );
+            Err(Refusal::InvalidValue { what: "tag", why })
+        }
+    }
 }
 
 /// Looks at the lease again and again, for as long as somebody looks on.

@@ -198,3 +198,28 @@ async fn a_limit_that_cannot_be_met_is_refused() {
     let refused = world.election().stall(Duration::MAX).contend().await.expect_err("too long");
     assert!(refused.to_string().contains("stall_ms"), "{refused}");
 }
+
+#[tokio::test]
+async fn renewals_leave_room_for_one_that_fails() {
+    let world = World::new().await;
+    let refused = world.election().renew(secs(5)).contend().await.expect_err("too rare");
+    assert!(refused.to_string().contains("4000 ms, 40 % of the ttl"), "{refused}");
+    let guard = world.election().renew(secs(4)).contend().await.unwrap();
+    world.pass(60_000).await;
+    assert!(guard.ensure().is_ok(), "it was renewed all the time");
+}
+
+#[tokio::test]
+async fn tags_are_seen_by_their_names() {
+    let world = World::new().await;
+    let election = world.election().metadata("node 7").tag("zone", "b").tag("at", "10.0.0.7:80");
+    let _guard = election.contend().await.unwrap();
+    let leader = world.election().leader().await.unwrap().expect("somebody leads");
+    assert_eq!(leader.metadata, "node 7 at=10.0.0.7:80 zone=b");
+    assert_eq!(leader.tag("zone"), Some("b"));
+    assert_eq!((leader.tag("node"), leader.tag("7")), (None, None));
+    for (key, value) in [("", "b"), ("a b", "c"), ("a", "b c"), ("a=b", "c"), ("a", "")] {
+        let refused = world.election().tag(key, value).contend().await.expect_err("not a tag");
+        assert!(refused.to_string().contains("white space"), "{refused}");
+    }
+}
