@@ -18,10 +18,11 @@
 //! 4. *A release is for its id.* The service refuses any other.
 //!
 //! The service tells nobody that a lease is free: whoever waits looks, about once a second and never
-//! in step with others.
+//! in step with others, and sooner if whoever gave it back said so (`ears.rs`).
 
 mod address;
 mod blob;
+mod ears;
 mod held;
 mod http;
 mod protocol;

@@ -35,7 +35,7 @@ pub(super) const AZURE_BLOB: Facts = Facts {
     feature: "azure-blob",
     ttl_min: Duration::from_secs(15),
     terms: "a counter in the blob's metadata, written under the lease; at first Unix milliseconds",
-    wakes_by: "looking, about once a second",
+    wakes_by: "hints between members; looking, about once a second",
     line: "",
     renewal: "one call an election",
     lacks: "a line: whoever looks first is next, a named successor before others; a history; a ttl above 60 s",

@@ -89,6 +89,28 @@ async fn ten_on_an_empty_account_make_one_leader() {
     assert_eq!(terms.len(), 10, "each has led, under a term of its own: {terms:?}");
 }
 
+/// Whoever waits looks once an hour here: it leads because it was told to look.
+#[tokio::test]
+async fn a_release_is_heard_of_by_whoever_waits() {
+    let place = Container::start().await;
+    let rarely = format!("{}&poll_ms=3600000", address(place.at));
+    let (one, two) =
+        (Elections::open(&rarely).await.unwrap(), Elections::open(&rarely).await.unwrap());
+    let ttl = one.facts().ttl_min;
+    let mut guard = one.election("reports").unwrap().ttl(ttl).contend().await.unwrap();
+    for elections in [&two, &one, &two] {
+        let wait = std::time::Duration::from_secs(600);
+        let election = elections.election("reports").unwrap().ttl(ttl).wait(wait);
+        let waiting = tokio::spawn(async move { election.contend().await.unwrap() });
+        // Before or after it listens: it must not matter.
+        tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+        guard.release().await.unwrap();
+        let told = tokio::time::timeout(std::time::Duration::from_secs(20), waiting).await;
+        guard = told.expect("an hour is long").unwrap();
+    }
+    guard.release().await.unwrap();
+}
+
 #[tokio::test]
 async fn what_the_service_cannot_do_is_refused_in_words() {
     let place = Container::start().await;

@@ -4,11 +4,14 @@
 //!   azblob://ACCOUNT/CONTAINER                     key in AZURE_STORAGE_KEY, or
 //!                                                  signature in AZURE_STORAGE_SAS_TOKEN
 //!   azblob://ACCOUNT/CONTAINER?endpoint=URL        the same, elsewhere: another cloud, a proxy
+//!   azblob://ACCOUNT/CONTAINER?poll_ms=N           whoever waits looks so often; with & behind the other
 //!   azblob://devstoreaccount1/CONTAINER            the emulator, with the key that everybody knows
 //!   https://HOST/CONTAINER?sv=…&sig=…              as the portal hands it out, signature and all
 //! ```
 
 use std::fmt;
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -21,6 +24,9 @@ const EMULATOR_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 const EMULATOR_ENDPOINT: &str = "http://127.0.0.1:10000/devstoreaccount1";
 const PUBLIC_HOST: &str = "blob.core.windows.net";
+/// How often whoever waits looks: a read, the cheapest call there is.
+const POLL: Duration = Duration::from_secs(1);
+const POLL_MS: RangeInclusive<u64> = 100..=3_600_000;
 
 /// See the module.
 #[derive(Debug)]
@@ -33,6 +39,8 @@ pub(super) struct Address {
     pub(super) account: String,
     pub(super) container: String,
     pub(super) pass: Pass,
+    /// How often whoever waits looks.
+    pub(super) poll: Duration,
 }
 
 /// What lets us in. Never shown by `Debug`.
@@ -75,12 +83,22 @@ impl Address {
             .split_once('/')
             .filter(|(account, _)| !account.is_empty())
             .ok_or("name an account and a container, as in azblob://ACCOUNT/CONTAINER")?;
-        let endpoint = match query.split_once('=') {
-            None if query.is_empty() && account == EMULATOR => EMULATOR_ENDPOINT.to_owned(),
-            None if query.is_empty() => format!("https://{account}.{PUBLIC_HOST}"),
-            Some(("endpoint", url)) => url.to_owned(),
-            _ => return Err("the only thing it takes after the ? is endpoint=URL".into()),
+        let mut endpoint = match account {
+            EMULATOR => EMULATOR_ENDPOINT.to_owned(),
+            _ => format!("https://{account}.{PUBLIC_HOST}"),
         };
+        let mut poll = POLL;
+        for setting in query.split('&').filter(|setting| !setting.is_empty()) {
+            match setting.split_once('=') {
+                Some(("endpoint", url)) => url.clone_into(&mut endpoint),
+                Some(("poll_ms", ms)) => {
+                    let ms = ms.parse().ok().filter(|ms| POLL_MS.contains(ms));
+                    let wrong = "poll_ms is a number from 100 to 3600000";
+                    poll = Duration::from_millis(ms.ok_or(wrong)?);
+                }
+                _ => return Err("after the ? it takes endpoint=URL and poll_ms=N".into()),
+            }
+        }
         let set = |name| env(name).filter(|text| !text.is_empty());
         let pass = if let Some(key) = set("AZURE_STORAGE_KEY") {
             Pass::Key(decode_key(&key)?)
@@ -97,7 +115,7 @@ impl Address {
         };
         let (tls, host, port, base) = read_endpoint(&endpoint)?;
         let (account, container) = (account.to_owned(), container.to_owned());
-        Ok(Self { host, port, tls, base, account, container, pass })
+        Ok(Self { host, port, tls, base, account, container, pass, poll })
     }
 
     fn read_url(url: &str) -> Result<Self, String> {
@@ -109,7 +127,8 @@ impl Address {
         let (base, container) = path.rsplit_once('/').ok_or("it names no container")?;
         let account = host.split('.').next().unwrap_or_default().to_owned();
         let pass = Pass::Sas(sas.to_owned());
-        Ok(Self { tls, port, base: base.into(), account, container: container.into(), pass, host })
+        let (base, container) = (base.to_owned(), container.to_owned());
+        Ok(Self { host, port, tls, base, account, container, pass, poll: POLL })
     }
 
     /// Container and account, for people.
@@ -203,6 +222,7 @@ mod tests {
             ("azblob://shop/elections", "AZURE_STORAGE_KEY"),
             ("azblob://devstoreaccount1/Elections", "no container"),
             ("azblob://devstoreaccount1/elections?x=y", "endpoint=URL"),
+            ("azblob://devstoreaccount1/elections?poll_ms=0", "from 100"),
             ("https://shop.blob.core.windows.net/elections", "shared access signature"),
         ] {
             let why = Address::read(address, |_| None).unwrap_err();

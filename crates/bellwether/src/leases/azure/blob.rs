@@ -17,6 +17,8 @@ use bellwether_core::name::LeaseId;
 const API_VERSION: &str = "2021-12-02";
 /// A call that takes longer is not worth waiting for: it is asked again.
 const CALL_MAX: Duration = Duration::from_secs(5);
+/// Who listens for hints.
+const EARS: &str = "x-ms-meta-ears";
 
 type Headers<'a> = &'a [(&'a str, &'a str)];
 
@@ -122,6 +124,39 @@ impl Container {
         let mut headers = vec![("if-match", etag), ("x-ms-lease-id", &holder)];
         headers.extend(fields.iter().map(|(name, value)| (*name, value.as_str())));
         self.call(&Method::PUT, Some(blob), &[("comp", "metadata")], &headers).await.map(|_| ())
+    }
+
+    /// Who listens, and the tag of what says so.
+    pub(super) async fn read_ears(&self, blob: &str) -> Result<(String, String), BlobFault> {
+        let answer = self.call(&Method::HEAD, Some(blob), &[], &[]).await?;
+        let text = |name| answer.headers().get(name).and_then(|value| value.to_str().ok());
+        let text = |name| text(name).unwrap_or_default().to_owned();
+        Ok((text("etag"), text(EARS)))
+    }
+
+    /// Writes down who listens, if what says so is as it was read, or not there.
+    pub(super) async fn write_ears(
+        &self,
+        blob: &str,
+        etag: Option<&str>,
+        ears: &str,
+    ) -> Result<(), BlobFault> {
+        let (query, condition): (Headers, Headers) = match &etag {
+            Some(etag) => (&[("comp", "metadata")], &[("if-match", etag)]),
+            None => (&[], &[("if-none-match", "*"), ("x-ms-blob-type", "BlockBlob")]),
+        };
+        let headers = [condition, &[(EARS, ears)]].concat();
+        self.call(&Method::PUT, Some(blob), query, &headers).await.map(|_| ())
+    }
+
+    /// Where the service is.
+    pub(super) fn server(&self) -> (&str, u16) {
+        (&self.address.host, self.address.port)
+    }
+
+    /// How often whoever waits looks.
+    pub(super) fn poll(&self) -> Duration {
+        self.address.poll
     }
 
     /// Leases the blob under an id, or the same id again.

@@ -7,17 +7,23 @@ use bellwether_core::command::{Acquire, LeaseKind};
 use bellwether_core::name::{LeaseId, LeaseName, MemberId, Term};
 use bellwether_core::outcome::{LeaseInfo, LeaseState};
 use bellwether_core::time::BootTime;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
 
 use super::super::desk::{
     Desk, Turn, escaped, insist, jittered, left, not_granted, not_present, version,
 };
 use super::address::Address;
 use super::blob::{BlobFault, Container};
+use super::ears::{self, Ears, LISTEN_AGAIN};
 use super::record::Record;
 use crate::error::Error;
+use crate::queue::ms;
 
-/// How often whoever waits looks: a read, the cheapest call there is.
-const POLL: Duration = Duration::from_secs(1);
+/// Pause where somebody else must finish first.
+const MOMENT: Duration = Duration::from_millis(250);
+/// Between two looks that hints ask for passes at least so long.
+const HINTED_LOOKS: Duration = Duration::from_millis(50);
 /// Somebody else wrote at the same moment: so often is it tried again.
 const TRIES: u32 = 5;
 
@@ -26,6 +32,7 @@ const TRIES: u32 = 5;
 pub(super) struct Blobs {
     pub(super) desk: Arc<Desk>,
     pub(super) container: Container,
+    ears: Ears,
 }
 
 impl Blobs {
@@ -33,7 +40,8 @@ impl Blobs {
         let read = Address::read(address, |name| std::env::var(name).ok());
         let read = read.map_err(|why| Error::Address { address: address.to_owned(), why })?;
         let desk = Desk::new();
-        Ok(Arc::new(Self { container: Container::new(read, desk.clock.clone()), desk }))
+        let container = Container::new(read, desk.clock.clone());
+        Ok(Arc::new(Self { desk, container, ears: Ears::default() }))
     }
 
     /// Tries what lets us in.
@@ -82,7 +90,7 @@ impl Blobs {
             Ok(()) => Ok(()),
             // Deleting a container takes the service a while; then there can be a new one.
             Err(fault) if fault.is_missing() => {
-                tokio::time::sleep(jittered(POLL)).await;
+                tokio::time::sleep(jittered(4 * MOMENT)).await;
                 Ok(())
             }
             Err(fault) => Err(self.container.error(fault)),
@@ -134,15 +142,27 @@ impl Blobs {
         until: BootTime,
     ) -> Result<(), Error> {
         let (blob, mut gave_way) = (escaped(&ask.lease), false);
+        let mut hints = self.ears.listen(self.container.server()).await;
+        let (mut listens_until, mut looks_at) = (BootTime(0), BootTime(0));
         loop {
+            let now = self.desk.clock.now();
             let time = left(&self.desk.clock, until);
             if time.is_zero() {
                 return Err(not_granted(&ask.lease));
             }
-            tokio::select! {
-                () = turn.withdrawn().cancelled() => return Err(turn.ended(&ask.lease)),
-                () = tokio::time::sleep(jittered(POLL).min(time)) => {}
+            if now.boot >= listens_until {
+                // First this, then a look: whoever gives it back does that first and then reads who
+                // listens, so one of the two sees the other.
+                self.ears.register(&self.container, &blob, now.wall).await;
+                listens_until = now.boot.plus_ms(ms(LISTEN_AGAIN));
+            } else {
+                tokio::select! {
+                    () = turn.withdrawn().cancelled() => return Err(turn.ended(&ask.lease)),
+                    () = self.hinted(hints.as_mut(), &blob, looks_at) => {}
+                    () = tokio::time::sleep(jittered(self.container.poll()).min(time)) => {}
+                }
             }
+            looks_at = self.desk.clock.boot().plus_ms(ms(HINTED_LOOKS));
             let seen = match self.container.look(&blob, None).await {
                 Ok(seen) => seen,
                 Err(fault) if fault.is_missing() => return Ok(()),
@@ -158,6 +178,27 @@ impl Blobs {
             }
             gave_way = true;
         }
+    }
+
+    /// Waits until somebody says that this blob is worth a look, and until `earliest`: made-up hints
+    /// must not make us look all the time. For ever if nobody can say so.
+    async fn hinted(
+        &self,
+        hints: Option<&mut broadcast::Receiver<Arc<str>>>,
+        blob: &str,
+        earliest: BootTime,
+    ) {
+        let Some(hints) = hints else { return std::future::pending().await };
+        loop {
+            match hints.recv().await {
+                Ok(named) if *named == *blob => break,
+                // Some were missed: ours may be among them.
+                Err(RecvError::Lagged(_)) => break,
+                Ok(_) => {}
+                Err(RecvError::Closed) => return std::future::pending().await,
+            }
+        }
+        tokio::time::sleep(left(&self.desk.clock, earliest)).await;
     }
 
     pub(super) async fn release(
@@ -180,7 +221,9 @@ impl Blobs {
                 Err(fault) => Err(self.container.error(fault)),
             }
         })
-        .await
+        .await?;
+        ears::tell(&self.container, &blob, self.desk.clock.now().wall).await;
+        Ok(())
     }
 
     /// A wish: whatever becomes of it, the lease is given back.
@@ -239,14 +282,14 @@ impl Blobs {
         seen: u64,
         wait: Duration,
     ) -> Result<Option<LeaseInfo>, Error> {
-        let until = self.desk.clock.boot().plus_ms(crate::queue::ms(wait));
+        let until = self.desk.clock.boot().plus_ms(ms(wait));
         loop {
             let info = self.describe(lease).await?;
             let time = left(&self.desk.clock, until);
             if time.is_zero() || info.as_ref().map_or(0, |info| info.version) != seen {
                 return Ok(info);
             }
-            tokio::time::sleep(jittered(POLL).min(time)).await;
+            tokio::time::sleep(jittered(self.container.poll()).min(time)).await;
         }
     }
 
@@ -271,7 +314,7 @@ impl Blobs {
                 }
             }
             // Somebody is taking office at this moment.
-            tokio::time::sleep(jittered(POLL / 4)).await;
+            tokio::time::sleep(jittered(MOMENT)).await;
         }
         Err(not_present(lease))
     }
