@@ -100,7 +100,7 @@ impl Leader {
     /// What it says of itself under this name ([`Election::tag`](super::Election::tag)).
     pub fn tag(&self, key: &str) -> Option<&str> {
         let tags = self.metadata.split_whitespace().filter_map(|word| word.split_once('='));
-        tags.filter(|(name, _)| *name == key).map(|(_, value)| value).last()
+        tags.rev().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 }
 
