@@ -185,14 +185,17 @@ pub(crate) async fn members(address: &str, members: usize, each: usize, prefix: 
         stores.push(Bellwether::open(address).await.expect("a connection"));
     }
     let wins = (0..members * each).map(|nth| election(&stores[nth / each], &name(prefix, nth)));
-    let held = all_of(wins).await;
+    // As they come in life: not all at one moment, which would let them be renewed at one, too.
+    let spread_ms = TTL.as_millis() as u64 / 3;
+    let pauses_ms = (0u64..).map(|nth| nth * 7919 % spread_ms);
+    let held = all_of(wins.zip(pauses_ms)).await;
     println!("held {}", boot_ns());
     let mut words = words();
     while let Some(word) = words.recv().await {
         let Some(prefix) = word.strip_prefix("wait ") else { continue };
         let heirs = (0..LEFT_BEHIND).zip(stores.iter().cycle());
         let wins = heirs.map(|(nth, store)| election(store, &name(prefix, nth)));
-        let led = all_of(wins).await;
+        let led = all_of(wins.zip(std::iter::repeat(0))).await;
         let at: Vec<String> = led.iter().map(|(at, _)| at.to_string()).collect();
         println!("led {}", at.join(" "));
         while words.recv().await.is_some_and(|word| word != "let go") {}
@@ -212,11 +215,12 @@ fn election(store: &Bellwether, name: &str) -> Election {
     store.election(name).expect("a name").ttl(TTL)
 }
 
-/// Until all of them are won: when each was.
-async fn all_of(elections: impl Iterator<Item = Election>) -> Vec<(u64, LeadershipGuard)> {
+/// Until all of them are won, each asked for after its pause: when each was.
+async fn all_of(elections: impl Iterator<Item = (Election, u64)>) -> Vec<(u64, LeadershipGuard)> {
     let mut contending = JoinSet::new();
-    for election in elections {
+    for (election, pause_ms) in elections {
         contending.spawn(async move {
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
             let leadership = election.contend().await.expect("an election");
             leadership.ensure().expect("just won");
             (boot_ns(), leadership)
