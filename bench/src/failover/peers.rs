@@ -1,9 +1,10 @@
 //! What others take, with the programs that their users have: `etcdctl lock`, kazoo, `psql`.
 //!
 //! Each candidate is a process that says a line when it leads; the time counts until that line is
-//! read here. A lease engine of ours with a guardian would be a row of this table, too: a [`Peer`]
-//! whose command is our own candidate at the address of that engine.
+//! read here. An engine of ours with a guardian would be a row of this table, too: a [`Peer`] whose
+//! command is our own candidate at the address of that engine, with a target of 100 ms.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -19,8 +20,7 @@ use crate::servers::{Etcd, Postgres, Process};
 mod zookeeper;
 
 const CANDIDATES: usize = 3;
-/// Until a candidate that was just started stands in line.
-const REST: Duration = Duration::from_millis(700);
+const UNEVEN: Duration = Duration::from_millis(37);
 const KAZOO: &str = "\
 import os, sys
 from kazoo.client import KazooClient
@@ -41,6 +41,8 @@ struct Peer {
     /// What is said to it first.
     first: Option<&'static str>,
     release: Release,
+    /// Until one that was just started stands in line.
+    rest: Duration,
     runs: usize,
 }
 
@@ -51,68 +53,92 @@ enum Release {
 }
 
 pub(super) async fn run(options: &Options, report: &mut Report) {
-    let etcd = Etcd::start().await;
-    let url = etcd.url();
-    measure(
-        report,
-        Peer {
-            name: "etcd's lock, ttl 2 s",
-            command: Box::new(move || {
-                let mut command = Command::new("etcdctl");
-                command
-                    .args(["--endpoints", &url, "lock", "--ttl", "2", "bench"])
-                    .env("ETCDCTL_API", "3");
-                command
-            }),
-            first: None,
-            release: Release::Signal(Signal::INT),
-            runs: options.peer_runs,
-        },
-    );
-    drop(etcd);
-    let zookeeper = zookeeper::ZooKeeper::start().await;
-    let (python, hosts) = (options.python.clone(), format!("127.0.0.1:{}", zookeeper.port()));
-    assert!(
-        python.exists(),
-        "there is no {}; tools/lease-servers kazoo installs it",
-        python.display()
-    );
-    measure(
-        report,
-        Peer {
-            name: "ZooKeeper's election, kazoo, session 2 s",
-            command: Box::new(move || {
-                let mut command = Command::new(&python);
-                command.args(["-c", KAZOO, &hosts, "2"]);
-                command
-            }),
-            first: None,
-            release: Release::Word(""),
-            runs: options.peer_runs,
-        },
-    );
-    drop(zookeeper);
-    let postgres = Postgres::start().await;
-    let url = postgres.url();
-    measure(
-        report,
-        Peer {
-            name: "PostgreSQL's advisory lock, psql",
-            command: Box::new(move || {
-                let mut command = Command::new("psql");
-                command.args(["-AtqX", &url]);
-                command
-            }),
-            first: Some("SELECT 'leads' FROM pg_advisory_lock(1);"),
-            release: Release::Word("SELECT pg_advisory_unlock(1);"),
-            runs: options.peer_runs * 10,
-        },
-    );
+    etcd(options, report).await;
+    zookeeper(options, report).await;
+    postgres(options, report).await;
 }
 
-fn measure(report: &mut Report, peer: Peer) {
+async fn etcd(options: &Options, report: &mut Report) {
+    let name = "etcd's lock, ttl 2 s";
+    let needs = [("etcd", "Debian's etcd-server"), ("etcdctl", "Debian's etcd-client")];
+    if !are_there(report, name, &needs) {
+        return;
+    }
+    let etcd = Etcd::start().await;
+    let url = etcd.url();
+    let command = move || {
+        let mut command = Command::new("etcdctl");
+        command.args(["--endpoints", &url, "lock", "--ttl", "2", "bench"]);
+        command.env("ETCDCTL_API", "3");
+        command
+    };
+    let release = Release::Signal(Signal::INT);
+    let (rest, runs) = (Duration::from_millis(700), options.peer_runs);
+    measure(report, &Peer { name, command: Box::new(command), first: None, release, rest, runs });
+}
+
+async fn zookeeper(options: &Options, report: &mut Report) {
+    let name = "ZooKeeper's election, kazoo, session 2 s";
+    let python = options.python.clone();
+    let kazoo = python.display().to_string();
+    let needs = [
+        ("java", "Debian's default-jre-headless"),
+        (zookeeper::JAR, "Debian's zookeeper, by tools/lease-servers"),
+        (&kazoo, "PyPI's kazoo, by tools/lease-servers kazoo"),
+    ];
+    if !are_there(report, name, &needs) {
+        return;
+    }
+    let zookeeper = zookeeper::ZooKeeper::start().await;
+    let hosts = format!("127.0.0.1:{}", zookeeper.port());
+    let command = move || {
+        let mut command = Command::new(&python);
+        command.args(["-c", KAZOO, &hosts, "2"]);
+        command
+    };
+    let release = Release::Word("");
+    let (rest, runs) = (Duration::from_millis(1200), options.peer_runs);
+    measure(report, &Peer { name, command: Box::new(command), first: None, release, rest, runs });
+}
+
+async fn postgres(options: &Options, report: &mut Report) {
+    let name = "PostgreSQL's advisory lock, psql";
+    let needs = [("/usr/lib/postgresql", "Debian's postgresql"), ("psql", "Debian's postgresql")];
+    if !are_there(report, name, &needs) {
+        return;
+    }
+    let postgres = Postgres::start().await;
+    let url = postgres.url();
+    let command = move || {
+        let mut command = Command::new("psql");
+        command.args(["-AtqX", &url]);
+        command
+    };
+    let first = Some("SELECT 'leads' FROM pg_advisory_lock(1);");
+    let release = Release::Word("SELECT pg_advisory_unlock(1);");
+    let (rest, runs) = (Duration::from_millis(200), options.peer_runs * 10);
+    measure(report, &Peer { name, command: Box::new(command), first, release, rest, runs });
+}
+
+/// Whether these programs and files are there; one that is not is a part that failed.
+fn are_there(report: &mut Report, name: &str, needs: &[(&str, &str)]) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = |what: &str| {
+        // Joined to a whole path, a folder of the search path does not count.
+        std::env::split_paths(&paths).any(|folder| folder.join(what).exists())
+            || Path::new(what).exists()
+    };
+    let missing = needs.iter().find(|(what, _)| !is_there(what));
+    if let Some((what, package)) = missing {
+        let figure = format!("no {what}");
+        report.check(name, figure, what.to_string(), &format!("install {package}"), false);
+    }
+    missing.is_none()
+}
+
+fn measure(report: &mut Report, peer: &Peer) {
     for (how, is_killed) in [("polite", false), ("kill -9", true)] {
-        let mut times = times(&peer, is_killed);
+        let mut times = times(peer, is_killed);
         let what = format!("{}: {how}, {} runs", peer.name, times.len());
         report.figure(&what, spread(&mut times), p50_us(&mut times));
     }
@@ -130,7 +156,8 @@ fn times(peer: &Peer, is_killed: bool) -> Vec<Duration> {
     let (mut leader, _) = line.leads();
     let mut times = Vec::new();
     while times.len() < peer.runs {
-        std::thread::sleep(REST);
+        // Not always as long after a heartbeat of theirs.
+        std::thread::sleep(peer.rest + UNEVEN * (times.len() % 11) as u32);
         let from = match &peer.release {
             _ if is_killed => line.signal(leader, Signal::KILL),
             Release::Signal(signal) => line.signal(leader, *signal),
