@@ -62,6 +62,16 @@ pub(crate) fn raise_files() {
     setrlimit(Resource::Nofile, raised).expect("up to the hard limit");
 }
 
+/// What all cores together have done since boot: ticks of the clock at work, and all.
+pub(crate) fn busy_and_all() -> (u64, u64) {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let line = stat.lines().next().unwrap_or_default();
+    let ticks: Vec<u64> = line.split_whitespace().skip(1).map_while(|n| n.parse().ok()).collect();
+    // Of these the fourth and the fifth are idle; the last two are counted before.
+    let all: u64 = ticks.iter().take(8).sum();
+    (all - ticks.iter().skip(3).take(2).sum::<u64>(), all)
+}
+
 /// What the threads of a process do from some moment on.
 pub(crate) struct Work {
     pid: u32,

@@ -4,10 +4,15 @@
 //! pairs, so that whatever else the machine does hits both alike; the median of the ratios counts.
 
 mod child;
+mod failover;
 mod local;
 mod machine;
 mod raw;
 mod report;
+mod server;
+/// Those that the library's own tests run on.
+#[path = "../../crates/bellwether/tests/support/servers/mod.rs"]
+mod servers;
 mod sqlite;
 mod wire;
 
@@ -33,6 +38,17 @@ enum Command {
     Local(local::Options),
     /// The server: latency, throughput, next to Redis; HTTP; idle connections; rest; start; backup.
     Wire(wire::Options),
+    /// From a leader that is gone to the next one at work: faults, load, scale; next to etcd and others.
+    Failover(failover::Options),
+    /// A process that contends for an election (used by `failover`).
+    #[command(hide = true)]
+    Candidate { address: String, election: String, ttl_ms: u64, stall_ms: u64 },
+    /// A process that is many members with many elections each (used by `failover`).
+    #[command(hide = true)]
+    Members { address: String, members: usize, each: usize, prefix: String },
+    /// A process that keeps one core busy (used by `failover`).
+    #[command(hide = true)]
+    Burn,
     /// A process that fills a store and works on it until it is killed (used by `local`).
     #[command(hide = true)]
     Load { folder: PathBuf, waiting: u64 },
@@ -66,6 +82,14 @@ fn main() {
     match Arguments::parse().command {
         Command::Local(options) => runtime.block_on(local::run(options)),
         Command::Wire(options) => runtime.block_on(wire::run(options)),
+        Command::Failover(options) => runtime.block_on(failover::run(options)),
+        Command::Candidate { address, election, ttl_ms, stall_ms } => {
+            runtime.block_on(failover::candidate(&address, &election, ttl_ms, stall_ms));
+        }
+        Command::Members { address, members, each, prefix } => {
+            runtime.block_on(failover::members(&address, members, each, &prefix));
+        }
+        Command::Burn => failover::burn(),
         Command::Load { folder, waiting } => runtime.block_on(child::load(&folder, waiting)),
         Command::Grow { folder, waiting } => runtime.block_on(child::grow(&folder, waiting)),
         Command::Open { folder } => runtime.block_on(child::open(&folder)),

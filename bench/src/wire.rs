@@ -12,15 +12,15 @@ mod http;
 mod idle;
 mod latency;
 mod redis;
-mod server;
 mod startup;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
 use crate::machine;
 use crate::report::Report;
+use crate::server::Server;
 pub(crate) use crowd::crowd;
 pub(crate) use echo::echo;
 
@@ -96,11 +96,9 @@ pub(crate) async fn run(options: Options) {
     }
 }
 
-/// An empty folder of this name.
-fn fresh(folder: &Path, name: &str) -> PathBuf {
-    let folder = folder.join(name);
-    // It is not there at the first run.
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    folder
+impl Options {
+    /// A server on an empty store, with these flags beside.
+    fn server(&self, name: &str, flags: &[&str]) -> Server {
+        Server::start(&self.program, &self.folder, name, flags)
+    }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bellwether::{Bellwether, Queue};
 
 use super::BODY_BYTES;
-use super::server::Server;
+use crate::server::Server;
 
 pub(super) const CONNECTIONS: usize = 10;
 const ROUND: Duration = Duration::from_secs(3);

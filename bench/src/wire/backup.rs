@@ -12,11 +12,11 @@ use std::time::Instant;
 use bellwether::{Bellwether, QueueSettings};
 
 use super::active::Active;
-use super::server::Server;
-use super::{BODY_BYTES, FRAME_BYTES, Options, fresh};
+use super::{BODY_BYTES, FRAME_BYTES, Options};
 use crate::child::fill;
 use crate::raw::Raw;
 use crate::report::{Report, median, p50_us, percentile, spread};
+use crate::server::{Server, fresh};
 
 /// Messages that lie in the store.
 const WAITING: u64 = 200_000;
@@ -59,7 +59,7 @@ async fn steps(options: &Options, report: &mut Report) {
 
 /// What ten connections at work notice of backups taken over the wire, one behind the other.
 async fn noticed(options: &Options, report: &mut Report) {
-    let server = Server::start(options, "backup", &[]);
+    let server = options.server("backup", &[]);
     let (bw, queue) = server.queue().await;
     fill(&queue, WAITING).await;
     let active = Active::connect(&server).await;

@@ -12,12 +12,12 @@ use bellwether::Bellwether;
 use tokio::task::JoinSet;
 
 use super::active::Active;
-use super::server::Server;
 use super::{BODY_BYTES, FRAME_BYTES, Options};
 use crate::child::this_program;
 use crate::machine;
 use crate::raw::Raw;
 use crate::report::{Report, median, p50_us, percentile, rate, spread};
+use crate::server::Server;
 
 const CROWD: u64 = 10_000;
 const PROCESSES: u64 = 2;
@@ -33,7 +33,7 @@ const OPEN: &str = "bellwether_wire_connections";
 const RAW_FLUSHES: usize = 300;
 
 pub(super) async fn run(options: &Options, report: &mut Report) {
-    let server = Server::start(options, "crowd", &FLAGS);
+    let server = options.server("crowd", &FLAGS);
     let active = Active::connect(&server).await;
     let mut raw = Raw::new(&options.folder, BODY_BYTES + FRAME_BYTES);
     // So that what everybody needs is there already when the crowd comes.

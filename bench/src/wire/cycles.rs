@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 
 use super::redis::Redis;
-use super::server::Server;
-use super::{BODY_BYTES, Options, fresh};
+use super::{BODY_BYTES, Options};
 use crate::local::{cycle_batches, cycles, round};
 use crate::report::{Report, median, rate};
+use crate::server::fresh;
 
 pub(super) async fn against_redis(options: &Options, report: &mut Report) {
     const CALLERS: usize = 64;
-    let server = Server::start(options, "cycles", &[]);
+    let server = options.server("cycles", &[]);
     let (bw, queue) = server.queue().await;
     for (fsync, target) in [("always", 2.5), ("everysec", 1.3)] {
         let redis = Redis::start(&fresh(&options.folder, "redis"), fsync).await;
@@ -38,7 +38,7 @@ pub(super) async fn against_redis(options: &Options, report: &mut Report) {
 
 pub(super) async fn batches(options: &Options, report: &mut Report) {
     const CONNECTIONS: usize = 8;
-    let server = Server::start(options, "batches", &[]);
+    let server = options.server("batches", &[]);
     let (bw, _) = server.queue().await;
     let mut handles = vec![bw];
     for _ in 1..CONNECTIONS {

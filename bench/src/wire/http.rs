@@ -12,10 +12,10 @@ use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
 use super::echo::Echo;
-use super::server::Server;
 use super::{BODY_BYTES, FRAME_BYTES, Options};
 use crate::raw::Raw;
 use crate::report::{Report, median, p50_us, rate, spread};
+use crate::server::Server;
 use client::{Client, post};
 
 const CONNECTIONS: usize = 64;
@@ -32,7 +32,7 @@ pub(super) const ANSWER: &[u8] =
       {\"lock_token\":\"0000000000000000-00000000000000\"}";
 
 pub(super) fn run(options: &Options, report: &mut Report) {
-    let (server, echo) = (Server::start(options, "http", &[]), Echo::start());
+    let (server, echo) = (options.server("http", &[]), Echo::start());
     let load = || {
         let runtime = Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(pairs(options, &echo, &server))

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::Options;
 use super::active::Active;
-use super::server::Server;
 use crate::machine::{self, Work};
 use crate::report::Report;
 
@@ -14,7 +13,7 @@ const REST: Duration = Duration::from_secs(15);
 const CPU_MS_MAX: f64 = 10.0;
 
 pub(super) async fn run(options: &Options, report: &mut Report) {
-    let server = Server::start(options, "idle", &[]);
+    let server = options.server("idle", &[]);
     let fresh = machine::resident_bytes_of(server.pid()) as f64 / 1e6;
     report.figure("resident memory of a server just started", format!("{fresh:.1} MB"), fresh);
     // One that has never worked has nothing that could keep it awake.

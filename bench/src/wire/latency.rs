@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use super::echo::Echo;
-use super::server::Server;
 use super::{BODY_BYTES, FRAME_BYTES, Options};
 use crate::raw::Raw;
 use crate::report::{Report, median, p50_us, percentile, spread};
@@ -11,7 +10,7 @@ use crate::report::{Report, median, p50_us, percentile, spread};
 const PER_PAIR: usize = 300;
 
 pub(super) async fn run(options: &Options, report: &mut Report) {
-    let (server, echo) = (Server::start(options, "latency", &[]), Echo::start());
+    let (server, echo) = (options.server("latency", &[]), Echo::start());
     let (bw, queue) = server.queue().await;
     let mut raw = Raw::new(&options.folder, BODY_BYTES + FRAME_BYTES);
     let body = vec![0x42u8; BODY_BYTES];

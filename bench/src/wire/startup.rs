@@ -1,13 +1,12 @@
 //! From the start of the program to its being ready, on an empty store.
 
 use super::Options;
-use super::server::Server;
 use crate::report::{Report, percentile, spread};
 
 const READY_MS_MAX: f64 = 100.0;
 
 pub(super) fn run(options: &Options, report: &mut Report) {
-    let starts = (0..options.pairs).map(|_| Server::start(options, "startup", &[]).ready_after());
+    let starts = (0..options.pairs).map(|_| options.server("startup", &[]).ready_after());
     let mut starts: Vec<_> = starts.collect();
     let middle_ms = percentile(&mut starts, 0.5).as_secs_f64() * 1e3;
     let (what, met) = ("start to ready, empty store", middle_ms < READY_MS_MAX);

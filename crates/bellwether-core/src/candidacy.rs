@@ -156,6 +156,14 @@ pub enum Event {
         /// By which renewal.
         attempt: Attempt,
     },
+    /// The lease is renewed by a heartbeat that was not sent for it alone.
+    RenewedSince {
+        /// Which renewal this answers.
+        attempt: Attempt,
+        /// When the heartbeat was sent, which may be before this renewal was asked for: trust counts
+        /// from there.
+        sent_at: BootTime,
+    },
     /// The lease is definitely not ours any more.
     RenewRefused {
         /// Says the answer to which renewal.

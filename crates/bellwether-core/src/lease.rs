@@ -136,7 +136,7 @@ pub fn check_ttl(kind: LeaseKind, ttl_ms: u64) -> Result<(), Refusal> {
 
 impl Lease {
     /// How long after its last renewal nobody else is granted it.
-    fn held_ms(&self) -> u64 {
+    pub(crate) fn held_ms(&self) -> u64 {
         match self.kind {
             _ if self.ttl_ms == limits::LEASE_MS_INFINITE => u64::MAX,
             LeaseKind::Standing => self.ttl_ms,

@@ -131,6 +131,27 @@ fn trust_counts_from_before_the_ask() {
     assert!(!story.trusted(11_000));
 }
 
+/// A heartbeat that was sent for another lease counts from when it was sent, be that before this one
+/// was due or after; the next is due a third of the ttl later, so that both go on in step.
+#[test]
+fn a_heartbeat_for_others_counts_from_when_it_was_sent() {
+    for sent_at in [2_000, 3_600] {
+        let mut story = Story::leading();
+        story.wake();
+        let sent_at = BootTime(sent_at);
+        let attempt = story.attempt;
+        assert_eq!(story.at(3_700, Event::RenewedSince { attempt, sent_at }), []);
+        assert_eq!(story.candidacy.trusted_until(), Some(sent_at.plus_ms(8_000)));
+        assert_eq!(story.candidacy.next_wake(), Some(sent_at.plus_ms(3_333)));
+    }
+    // One that is older than what is known already takes nothing away.
+    let mut story = Story::leading();
+    let trusted_until = story.candidacy.trusted_until();
+    story.wake();
+    story.at(3_700, Event::RenewedSince { attempt: story.attempt, sent_at: BootTime(10) });
+    assert_eq!(story.candidacy.trusted_until(), trusted_until);
+}
+
 /// A renewal hangs; the holder steps down by itself, and its late success does not
 /// bring the term back.
 #[test]

@@ -10,7 +10,8 @@
 //!
 //! 1. *One holder, growing terms.* A grant's term is greater than that of every grant before it.
 //! 2. *Renewed means later.* After [`Renewal::Renewed`] nobody else is granted the lease for a
-//!    whole ttl, counted from when the renewal was asked for. [`Renewal::Lost`] is said only if the
+//!    whole ttl, counted from when the renewal was asked for; after [`Renewal::RenewedSince`], from the
+//!    moment it names. [`Renewal::Lost`] is said only if the
 //!    engine said so; whatever else happened is [`Renewal::Unknown`].
 //! 3. *The same id is the same ask.* An acquire that is repeated under its id, after an answer that
 //!    was lost, is the same grant again.
@@ -200,7 +201,19 @@ pub(crate) trait Hold: Debug + Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Renewal {
     /// It counts from when it was asked for.
+    #[cfg_attr(
+        not(any(
+            feature = "azure-blob",
+            feature = "etcd",
+            feature = "nats",
+            feature = "postgres",
+            feature = "zookeeper"
+        )),
+        allow(dead_code, reason = "our own store has one heartbeat for all")
+    )]
     Renewed,
+    /// By a heartbeat that was sent then, for others too: it counts from there.
+    RenewedSince(BootTime),
     /// The lease is definitely not ours any more.
     Lost,
     /// It may be renewed or not.

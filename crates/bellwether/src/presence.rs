@@ -6,14 +6,15 @@
 //!   candidacy ── renew ──► (next one)   └ resync: List ───┘
 //! ```
 //!
-//! 1. A heartbeat serves only those who asked before it was sent: trust counts from the ask, and
-//!    must never begin after the heartbeat that earned it.
+//! 1. A heartbeat renews all it names, whoever asked for it, and counts from just before it was sent.
+//!    So it serves also those who ask while it is on its way, and those who ask later and count from an
+//!    earlier one: they go on in step with it, and a thousand leases need no more heartbeats than one.
 //! 2. What a candidacy no longer holds leaves the set at once and runs out by itself; the other
 //!    leases of this member are not touched by that.
 //! 3. Nothing is known unless the engine said so: a heartbeat without an answer is *unknown*, and
 //!    only an answer can say *lost*.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bellwether_core::command::{Command, HeldSet};
@@ -41,14 +42,25 @@ pub(crate) struct Presence {
 #[derive(Debug, Default)]
 struct State {
     held: BTreeMap<Key, Holding>,
+    /// Of those held that are not lost: how many, and their digest.
+    count: u32,
+    digest: u64,
     asks: Vec<Ask>,
     /// A task sends heartbeats and will look at `asks` again before it ends.
     beating: bool,
+    /// The number of the last heartbeat.
+    last: u64,
+    /// The last heartbeat that renewed what it named, and when it was sent.
+    renewed: Option<(u64, BootTime)>,
 }
 
 #[derive(Debug)]
 struct Holding {
     step_down: CancellationToken,
+    /// The first heartbeat that names it.
+    named_from: u64,
+    /// The heartbeat that its candidacy counts from; zero if that is its grant.
+    counts_from: u64,
     /// The engine said so, maybe in answer to somebody else's ask.
     lost: bool,
 }
@@ -67,10 +79,13 @@ pub(crate) struct Held {
     key: Key,
 }
 
-/// One heartbeat: whom it serves, and what it names.
+/// One heartbeat: who asked for it before it was sent, and what it says of the set.
 struct Round {
+    number: u64,
+    sent_at: BootTime,
     asks: Vec<Ask>,
-    set: Vec<Key>,
+    count: u32,
+    digest: u64,
 }
 
 impl Inner {
@@ -83,20 +98,23 @@ impl Inner {
         step_down: CancellationToken,
     ) -> Held {
         let key = (lease, term);
-        let holding = Holding { step_down, lost: false };
-        self.presence.lock().held.insert(key.clone(), holding);
+        self.presence.lock().hold(key.clone(), step_down);
         Held { inner: Arc::clone(self), key }
     }
 }
 
 impl Hold for Held {
-    /// By a heartbeat that is sent from here on.
+    /// By a heartbeat that is newer than the one it counts from: one that was sent for another lease,
+    /// or one that is sent now.
     fn renew(&self, deadline: BootTime) -> Answer<Renewal> {
         let (inner, key) = (Arc::clone(&self.inner), self.key.clone());
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             let start = {
                 let mut state = inner.presence.lock();
+                if let Some(sent_at) = state.renewed_since(&key) {
+                    return Renewal::RenewedSince(sent_at);
+                }
                 state.asks.push(Ask { key, deadline, answer });
                 !std::mem::replace(&mut state.beating, true)
             };
@@ -114,7 +132,7 @@ impl Hold for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.inner.presence.lock().held.remove(&self.key);
+        self.inner.presence.lock().let_go(&self.key);
     }
 }
 
@@ -138,7 +156,7 @@ async fn beat(mut beating: Beating) {
     while let Some(round) = inner.presence.begin(inner.clock.boot()) {
         let deadline = round.asks.iter().map(|ask| ask.deadline).min();
         let answer = tokio::select! {
-            answer = heartbeat(&inner, &round.set) => Some(answer),
+            answer = heartbeat(&inner, &round) => Some(answer),
             // One that hangs must not hold up those who ask after it.
             () = inner.clock.sleep_until(deadline.unwrap_or(BootTime::NEVER)) => None,
         };
@@ -151,17 +169,63 @@ async fn beat(mut beating: Beating) {
     beating.ended = true;
 }
 
-async fn heartbeat(inner: &Inner, set: &[Key]) -> Result<Beat, Error> {
-    let digest = digest(set.iter().map(|(lease, term)| (lease, *term)));
-    let count = u32::try_from(set.len()).unwrap_or(u32::MAX);
+async fn heartbeat(inner: &Inner, round: &Round) -> Result<Beat, Error> {
+    let (count, digest) = (round.count, round.digest);
     let first = ask(inner, HeldSet::Same { count, digest }).await?;
-    if first.resync { ask(inner, HeldSet::List(set.to_vec())).await } else { Ok(first) }
+    if first.resync { ask(inner, HeldSet::List(inner.presence.list())).await } else { Ok(first) }
 }
 
 async fn ask(inner: &Inner, held: HeldSet) -> Result<Beat, Error> {
     match inner.ask(Command::Heartbeat { held }).await?.outcome {
         Outcome::Beat(beat) => Ok(beat),
         other => unreachable_outcome(&other),
+    }
+}
+
+impl State {
+    fn hold(&mut self, key: Key, step_down: CancellationToken) {
+        self.count += 1;
+        self.digest = self.digest.wrapping_add(digest([(&key.0, key.1)]));
+        let named_from = self.last + 1;
+        self.held.insert(key, Holding { step_down, named_from, counts_from: 0, lost: false });
+    }
+
+    fn let_go(&mut self, key: &Key) {
+        self.lose(key);
+        self.held.remove(key);
+    }
+
+    /// From here on it is not named any more.
+    fn lose(&mut self, key: &Key) {
+        if let Some(holding) = self.held.get_mut(key)
+            && !std::mem::replace(&mut holding.lost, true)
+        {
+            self.count -= 1;
+            self.digest = self.digest.wrapping_sub(digest([(&key.0, key.1)]));
+        }
+    }
+
+    /// A heartbeat has renewed it, and its candidacy does not know: when that was sent. From here on
+    /// it counts from there.
+    fn renewed_since(&mut self, key: &Key) -> Option<BootTime> {
+        let (number, sent_at) = self.renewed?;
+        let holding = self.held.get_mut(key).filter(|holding| !holding.lost)?;
+        if number < holding.named_from || number <= holding.counts_from {
+            return None;
+        }
+        holding.counts_from = number;
+        Some(sent_at)
+    }
+
+    /// Those who asked while this heartbeat was on its way and are served by it, too.
+    fn asked_meanwhile(&mut self, number: u64, is_answered: bool) -> Vec<Ask> {
+        if !is_answered {
+            return Vec::new();
+        }
+        let held = &self.held;
+        let is_named =
+            |ask: &mut Ask| held.get(&ask.key).is_some_and(|holding| holding.named_from <= number);
+        self.asks.extract_if(.., is_named).collect()
     }
 }
 
@@ -181,37 +245,58 @@ impl Presence {
             state.beating = false;
             return None;
         }
+        state.last += 1;
+        let (number, count, digest) = (state.last, state.count, state.digest);
+        Some(Round { number, sent_at: now, asks, count, digest })
+    }
+
+    /// What is held and not lost.
+    fn list(&self) -> Vec<Key> {
+        let state = self.lock();
         let held = state.held.iter().filter(|(_, holding)| !holding.lost);
-        Some(Round { asks, set: held.map(|(key, _)| key.clone()).collect() })
+        held.map(|(key, _)| key.clone()).collect()
     }
 
     fn end(&self, round: Round, answer: &Result<Beat, Error>) {
-        let lost: BTreeSet<Key> = match answer {
-            Ok(beat) => beat.lost.iter().cloned().collect(),
-            // The member is not known any more: its heartbeats renew nothing.
-            Err(Error::Refused(Refusal::MemberGone)) => round.set.iter().cloned().collect(),
-            Err(_) => BTreeSet::new(),
-        };
         let mut state = self.lock();
-        for (key, holding) in &mut state.held {
-            holding.lost |= lost.contains(key);
+        match answer {
+            Ok(beat) => {
+                beat.lost.iter().for_each(|key| state.lose(key));
+                state.renewed = Some((round.number, round.sent_at));
+            }
+            // The member is not known any more: its heartbeats renew nothing.
+            Err(Error::Refused(Refusal::MemberGone)) => {
+                let held = state.held.iter();
+                let named: Vec<Key> = held
+                    .filter(|(_, holding)| holding.named_from <= round.number)
+                    .map(|(key, _)| key.clone())
+                    .collect();
+                named.iter().for_each(|key| state.lose(key));
+            }
+            Err(_) => {}
         }
         let step_downs: Vec<CancellationToken> = answer
             .iter()
             .flat_map(|beat| &beat.step_down)
             .filter_map(|key| Some(state.held.get(key)?.step_down.clone()))
             .collect();
-        let answers = round.asks.into_iter().map(|ask| {
-            let renewal = match (answer, state.held.get(&ask.key)) {
-                (_, Some(holding)) if holding.lost => Renewal::Lost,
-                (Ok(_), Some(_)) if round.set.contains(&ask.key) => Renewal::Renewed,
-                (Err(Error::Closed), _) => Renewal::Closed,
-                // Any other refusal speaks of the store's state, not of the lease.
-                _ => Renewal::Unknown,
-            };
-            (ask.answer, renewal)
-        });
-        let answers: Vec<(oneshot::Sender<Renewal>, Renewal)> = answers.collect();
+        let asks =
+            round.asks.into_iter().chain(state.asked_meanwhile(round.number, answer.is_ok()));
+        let answers: Vec<(oneshot::Sender<Renewal>, Renewal)> = asks
+            .map(|ask| {
+                let is_lost = state.held.get(&ask.key).is_some_and(|holding| holding.lost);
+                let renewal = match answer {
+                    _ if is_lost => Renewal::Lost,
+                    Ok(_) => state
+                        .renewed_since(&ask.key)
+                        .map_or(Renewal::Unknown, Renewal::RenewedSince),
+                    Err(Error::Closed) => Renewal::Closed,
+                    // Any other refusal speaks of the store's state, not of the lease.
+                    Err(_) => Renewal::Unknown,
+                };
+                (ask.answer, renewal)
+            })
+            .collect();
         drop(state);
         for step_down in step_downs {
             step_down.cancel();
@@ -235,8 +320,7 @@ mod tests {
 
     fn holding(presence: &Presence, name: &str) -> CancellationToken {
         let step_down = CancellationToken::new();
-        let holding = Holding { step_down: step_down.clone(), lost: false };
-        presence.lock().held.insert(key(name), holding);
+        presence.lock().hold(key(name), step_down.clone());
         step_down
     }
 
@@ -251,20 +335,70 @@ mod tests {
         Beat { resync: false, lost: keys(lost), step_down: keys(step_down) }
     }
 
+    /// What a heartbeat says of what it names.
+    fn named(round: &Round) -> (u32, u64) {
+        (round.count, round.digest)
+    }
+
+    fn digest_of(names: &[&str]) -> (u32, u64) {
+        let keys: Vec<Key> = names.iter().map(|name| key(name)).collect();
+        let digest = digest(keys.iter().map(|(lease, term)| (lease, *term)));
+        (u32::try_from(names.len()).unwrap(), digest)
+    }
+
+    fn since(ms: u64) -> Renewal {
+        Renewal::RenewedSince(BootTime(ms))
+    }
+
     #[test]
-    fn a_heartbeat_never_serves_who_asked_after_it_was_sent() {
+    fn a_heartbeat_serves_all_it_names_and_counts_from_when_it_was_sent() {
         let presence = Presence::default();
         let (_a, _b) = (holding(&presence, "a"), holding(&presence, "b"));
-        let (mut first, mut second) = (ask(&presence, "a", LATER), ask(&presence, "b", LATER));
-        let round = presence.begin(BootTime(0)).unwrap();
-        let mut late = ask(&presence, "a", LATER);
+        let mut first = ask(&presence, "a", LATER);
+        let round = presence.begin(BootTime(10)).unwrap();
+        assert_eq!(named(&round), digest_of(&["a", "b"]));
+        let mut late = ask(&presence, "b", LATER);
         presence.end(round, &Ok(beat(&[], &[])));
-        assert!(matches!(first.try_recv(), Ok(Renewal::Renewed)));
-        assert!(matches!(second.try_recv(), Ok(Renewal::Renewed)), "one heartbeat for both");
-        assert!(late.try_recv().is_err(), "its trust would begin after the heartbeat");
-        presence.end(presence.begin(BootTime(0)).unwrap(), &Ok(beat(&[], &[])));
-        assert!(matches!(late.try_recv(), Ok(Renewal::Renewed)));
-        assert!(presence.begin(BootTime(0)).is_none(), "nobody asks any more");
+        assert_eq!(first.try_recv(), Ok(since(10)));
+        assert_eq!(late.try_recv(), Ok(since(10)), "and not from when it asked");
+        assert!(presence.begin(BootTime(20)).is_none(), "nobody asks any more");
+        assert_eq!(presence.lock().renewed_since(&key("a")), None, "it counts from that one");
+        // One that is sent for one of them serves the other later.
+        let _asked = ask(&presence, "a", LATER);
+        presence.end(presence.begin(BootTime(30)).unwrap(), &Ok(beat(&[], &[])));
+        assert_eq!(presence.lock().renewed_since(&key("b")), Some(BootTime(30)));
+        assert_eq!(presence.lock().renewed_since(&key("b")), None, "once");
+    }
+
+    #[test]
+    fn a_heartbeat_does_not_serve_what_was_granted_after_it_was_sent() {
+        let presence = Presence::default();
+        let _a = holding(&presence, "a");
+        let _asked = ask(&presence, "a", LATER);
+        let round = presence.begin(BootTime(10)).unwrap();
+        let _b = holding(&presence, "b");
+        let mut new = ask(&presence, "b", LATER);
+        presence.end(round, &Ok(beat(&[], &[])));
+        assert!(new.try_recv().is_err(), "nothing renewed it");
+        assert_eq!(presence.lock().renewed_since(&key("b")), None);
+        let round = presence.begin(BootTime(20)).unwrap();
+        assert_eq!(named(&round), digest_of(&["a", "b"]));
+        presence.end(round, &Ok(beat(&[], &[])));
+        assert_eq!(new.try_recv(), Ok(since(20)));
+    }
+
+    #[test]
+    fn a_heartbeat_without_an_answer_serves_nobody() {
+        let presence = Presence::default();
+        let (_a, _b) = (holding(&presence, "a"), holding(&presence, "b"));
+        let mut first = ask(&presence, "a", LATER);
+        let round = presence.begin(BootTime(10)).unwrap();
+        let mut late = ask(&presence, "b", LATER);
+        presence.end(round, &Err(Error::Unknown(String::new())));
+        assert_eq!(first.try_recv(), Ok(Renewal::Unknown));
+        assert!(late.try_recv().is_err(), "the next one may serve it");
+        presence.end(presence.begin(BootTime(20)).unwrap(), &Ok(beat(&[], &[])));
+        assert_eq!(late.try_recv(), Ok(since(20)));
     }
 
     #[test]
@@ -273,13 +407,14 @@ mod tests {
         let (asked, not_asked) = (holding(&presence, "a"), holding(&presence, "b"));
         let (mut kept, mut lost) = (ask(&presence, "a", LATER), ask(&presence, "b", LATER));
         presence.end(presence.begin(BootTime(0)).unwrap(), &Ok(beat(&["b"], &["a"])));
-        assert!(matches!(kept.try_recv(), Ok(Renewal::Renewed)));
+        assert_eq!(kept.try_recv(), Ok(since(0)));
         assert!(matches!(lost.try_recv(), Ok(Renewal::Lost)));
         assert!(asked.is_cancelled() && !not_asked.is_cancelled());
         // A lost one is not named again, and whoever asks for it hears the same again.
         let mut again = ask(&presence, "b", LATER);
         let round = presence.begin(BootTime(0)).unwrap();
-        assert_eq!(round.set, [key("a")]);
+        assert_eq!(named(&round), digest_of(&["a"]));
+        assert_eq!(presence.list(), [key("a")]);
         presence.end(round, &Ok(beat(&[], &[])));
         assert!(matches!(again.try_recv(), Ok(Renewal::Lost)));
     }

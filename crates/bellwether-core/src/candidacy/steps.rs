@@ -62,6 +62,7 @@ impl Candidacy {
             (
                 State::Leading(_) | State::Stopping { .. },
                 Event::Renewed { attempt }
+                | Event::RenewedSince { attempt, .. }
                 | Event::RenewRefused { attempt }
                 | Event::RenewUnknown { attempt },
             ) => self.take_renewal(now, attempt, event),
@@ -199,13 +200,8 @@ impl Candidacy {
             return;
         }
         match event {
-            Event::Renewed { .. } => {
-                let trusted_until = self.trust(sent_at, now);
-                self.set_renewal(Renewal::Due(sent_at.plus_ms(self.config.renew_ms())));
-                if now < tenure.trusted_until {
-                    self.set_trust(trusted_until.max(tenure.trusted_until));
-                }
-            }
+            Event::Renewed { .. } => self.renewed(now, tenure, sent_at),
+            Event::RenewedSince { sent_at, .. } => self.renewed(now, tenure, sent_at.min(now)),
             Event::RenewUnknown { .. } => {
                 let pause_ms = self.chance.jitter_ms(self.config.ttl_ms / 10);
                 self.set_renewal(Renewal::Due(now.plus_ms(pause_ms)));
@@ -217,6 +213,14 @@ impl Candidacy {
                     self.stop(now, tenure, LossReason::Refused);
                 }
             }
+        }
+    }
+
+    fn renewed(&mut self, now: BootTime, tenure: Tenure, sent_at: BootTime) {
+        let trusted_until = self.trust(sent_at, now);
+        self.set_renewal(Renewal::Due(sent_at.plus_ms(self.config.renew_ms())));
+        if now < tenure.trusted_until {
+            self.set_trust(trusted_until.max(tenure.trusted_until));
         }
     }
 

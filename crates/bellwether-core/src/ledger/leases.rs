@@ -13,20 +13,20 @@ use crate::name::{LeaseId, LeaseName, MemberId, MemberSlot, RequestNumber, Term,
 use crate::outcome::{Answer, Barrier, EndedBy, LeaseState, Outcome};
 use crate::time::{BootTime, Now};
 
-use super::{Effects, Ledger, Timer, Waits, refuse};
+use super::{Effects, Ledger, Waits, refuse};
 
 /// One lease with those who wait for it and those who watch it.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) name: LeaseName,
-    lease: Option<Lease>,
+    pub(super) lease: Option<Lease>,
     /// Who waits: by priority, then by age.
     pub(super) line: BTreeMap<(Reverse<i32>, Ticket), Waiter>,
     pub(super) watchers: BTreeMap<Ticket, (MemberSlot, RequestNumber, BootTime)>,
     /// Who waits to be the next in line.
     pub(super) turns: BTreeMap<Ticket, (MemberSlot, RequestNumber, BootTime)>,
-    /// When its timer fires.
-    armed: Option<BootTime>,
+    /// When its timer fires; one that its member's heartbeats renew may have none.
+    pub(super) armed: Option<BootTime>,
     /// How often it was granted in this life.
     pub(super) grants: u64,
 }
@@ -58,10 +58,6 @@ impl Entry {
         first.into_iter().chain(all().filter(move |(ticket, _)| Some(*ticket) != first_ticket))
     }
 
-    pub(super) fn is_asked_to_step_down(&self) -> bool {
-        self.lease.as_ref().is_some_and(|lease| lease.step_down_asked)
-    }
-
     /// The member's heartbeat renewed it up to then, and renews it no more.
     pub(super) fn renewed_until_now(&mut self, slot: MemberSlot, beaten_at: BootTime) {
         let Some(lease) = &mut self.lease else { return };
@@ -84,7 +80,7 @@ impl Ledger {
             .and_then(|entry| entry.lease.as_ref());
         let beaten_at = lease
             .and_then(|lease| self.members.get(&lease.member).map(|member| (lease, member)))
-            .filter(|(lease, member)| member.renewing.get(name) == Some(&lease.term))
+            .filter(|(lease, member)| member.renewing.get(name) == Some(lease.term))
             .map(|(_, member)| member.beaten_at);
         LeaseAt { name, lease, now, beaten_at, terms_from: self.terms_from }
     }
@@ -158,7 +154,7 @@ impl Ledger {
         if !held || member.gone_at.is_some() {
             return;
         }
-        member.renewing.insert(name.clone(), lease.term);
+        member.renewing.insert(name, lease, member.beaten_at);
         if lease.step_down_asked {
             member.step_down.insert(name.clone());
         }
@@ -200,49 +196,6 @@ impl Ledger {
         decision.outcome
     }
 
-    /// Sets the timer to when the lease would end as things stand; it looks again when it fires.
-    /// What ended before `from` has no end to come, and whoever ended it has told so.
-    fn arm_lease_from(&mut self, now: Now, from: BootTime, name: &LeaseName) {
-        let ends_at = self.lease_at(now, name).ends_at();
-        let Some(index) = self.lease_names.get(name).copied() else { return };
-        let Some(entry) = self.leases.get_mut(&index) else { return };
-        let wanted = (ends_at != BootTime::NEVER && ends_at > from).then_some(ends_at);
-        if entry.armed == wanted {
-            return;
-        }
-        if let Some(old) = std::mem::replace(&mut entry.armed, wanted) {
-            self.timers.boot.remove(&(old, Timer::Lease(index)));
-        }
-        if let Some(at) = wanted {
-            self.timers.boot.insert((at, Timer::Lease(index)));
-        }
-    }
-
-    pub(super) fn arm_lease(&mut self, now: Now, name: &LeaseName) {
-        self.arm_lease_from(now, now.boot, name);
-    }
-
-    /// A lease may have ended: whoever waits gets it, whoever watches hears of it.
-    pub(super) fn lease_fired(&mut self, now: Now, due: BootTime, index: u32, fx: &mut Effects) {
-        let Some(entry) = self.leases.get_mut(&index) else { return };
-        entry.armed = None;
-        let name = entry.name.clone();
-        let at = self.lease_at(now, &name);
-        if at.ends_at() > due {
-            self.arm_lease_from(now, due, &name);
-            return;
-        }
-        if let Some(holder) = at.lease.map(|lease| lease.member)
-            && let Some(member) = self.members.get_mut(&holder)
-        {
-            member.renewing.remove(&name);
-            member.step_down.remove(&name);
-        }
-        self.note_over(now, &name, fx);
-        self.tell_watchers(now, &name, fx);
-        self.grant_next(now, &name, None, fx);
-    }
-
     /// Writes down why a term ended, for those who will ask.
     fn note_end(&mut self, now: Now, name: &LeaseName, term: Term, by: EndedBy, fx: &mut Effects) {
         let change = Change::TermEnded { name: name.clone(), term, at: now.wall, by };
@@ -250,7 +203,7 @@ impl Ledger {
     }
 
     /// Writes down that the newest term is over because its time is.
-    fn note_over(&mut self, now: Now, name: &LeaseName, fx: &mut Effects) {
+    pub(super) fn note_over(&mut self, now: Now, name: &LeaseName, fx: &mut Effects) {
         let at = self.lease_at(now, name);
         let by = match at.state() {
             LeaseState::Expired => EndedBy::RanOut,
@@ -265,15 +218,14 @@ impl Ledger {
     /// Before somebody acts on a lease that has ended and whose timer has not fired yet: what it
     /// would have written down.
     fn note_overdue(&mut self, now: Now, name: &LeaseName, fx: &mut Effects) {
-        let entry = self.lease_names.get(name).and_then(|index| self.leases.get(index));
-        if entry.and_then(|entry| entry.armed).is_some_and(|at| at <= now.boot) {
+        if self.is_overdue(now, name) {
             self.note_over(now, name, fx);
         }
     }
 
     /// Gives a free lease to the successor that its holder named if that one waits, else to the one
     /// an operator named, else to the first in line that is still here: a grant to somebody who has gone would be a term without a leader (E7).
-    fn grant_next(
+    pub(super) fn grant_next(
         &mut self,
         now: Now,
         name: &LeaseName,
@@ -357,7 +309,7 @@ impl Ledger {
         self.check_lease_room(name)?;
         let index = self.lease_index(name);
         // Those who wait are older than this request: they go first if the lease has ended.
-        if self.leases[&index].armed.is_some_and(|at| at <= now.boot) {
+        if self.is_overdue(now, name) {
             self.lease_fired(now, now.boot, index, fx);
         }
         let refusal = match self.lease_at(now, name).acquire(acquire, request.member) {

@@ -9,11 +9,11 @@ use crate::change::{Change, KeptOutcome};
 use crate::command::{HeldSet, LeaseKind, Loss};
 use crate::error::Refusal;
 use crate::limits;
-use crate::member::digest;
 use crate::name::{LeaseId, LeaseName, MemberId, MemberSlot, RequestNumber, Term, Ticket};
 use crate::outcome::{Beat, EndedBy, MemberHealth, MemberInfo, Outcome};
 use crate::time::{BootTime, Now, WallTime};
 
+use super::renewing::Renewing;
 use super::{Effects, Ledger, Timer, Waits, refuse};
 
 /// One member.
@@ -32,7 +32,9 @@ pub(super) struct Member {
     /// Leases that name it, whether or not its heartbeats renew them.
     pub(super) holds: BTreeSet<LeaseName>,
     /// Leases its heartbeats renew: those both sides agree on.
-    pub(super) renewing: BTreeMap<LeaseName, Term>,
+    pub(super) renewing: Renewing,
+    /// When its timer for these fires.
+    pub(super) beat_armed: Option<BootTime>,
     /// Of these, those somebody asked it to step down from.
     pub(super) step_down: BTreeSet<LeaseName>,
     pub(super) kept: BTreeMap<RequestNumber, KeptOutcome>,
@@ -117,7 +119,8 @@ impl Ledger {
             beaten_at: now.boot,
             gone_at: None,
             holds: BTreeSet::new(),
-            renewing: BTreeMap::new(),
+            renewing: Renewing::default(),
+            beat_armed: None,
             step_down: BTreeSet::new(),
             kept: BTreeMap::new(),
             heard_below: RequestNumber(0),
@@ -132,7 +135,7 @@ impl Ledger {
     pub(super) fn set_member_gone(&mut self, now: Now, slot: MemberSlot, forgotten: bool) {
         self.last_member = self.last_member.max(slot);
         // Its last heartbeat still counts: its leases end when they would have (E3).
-        self.agree(slot, BTreeMap::new());
+        self.agree(now, slot, &BTreeMap::new());
         let Some(member) = self.members.get_mut(&slot) else { return };
         member.gone_at.get_or_insert(now.boot);
         let id = member.id;
@@ -159,8 +162,7 @@ impl Ledger {
         match held {
             HeldSet::Same { count, digest: shown } => {
                 let renewing = &self.members[&slot].renewing;
-                let known = digest(renewing.iter().map(|(name, term)| (name, *term)));
-                beat.resync = renewing.len() != *count as usize || known != *shown;
+                beat.resync = renewing.len() != *count as usize || renewing.digest() != *shown;
             }
             HeldSet::List(list) => {
                 let mut agreed = BTreeMap::new();
@@ -171,51 +173,75 @@ impl Ledger {
                         beat.lost.push((name.clone(), *term));
                     }
                 }
-                self.agree(slot, agreed);
+                self.agree(now, slot, &agreed);
             }
         }
         let member = self.members.get_mut(&slot).ok_or(Refusal::MemberGone)?;
         if !beat.resync {
             member.beaten_at = now.boot;
+            member.renewing.beaten(now.boot);
         }
+        let asked = member.step_down.iter();
         beat.step_down =
-            member.step_down.iter().map(|name| (name.clone(), member.renewing[name])).collect();
+            asked.filter_map(|name| Some((name.clone(), member.renewing.get(name)?))).collect();
         Ok(Outcome::Beat(beat))
     }
 
     /// Leases that ended before this heartbeat are not brought back by it.
     fn drop_ended(&mut self, now: Now, slot: MemberSlot) {
-        let renewing: Vec<(LeaseName, Term)> =
-            self.members[&slot].renewing.iter().map(|(name, term)| (name.clone(), *term)).collect();
-        for (name, term) in renewing {
-            if !self.is_held(now, &name, term, slot)
-                && let Some(member) = self.members.get_mut(&slot)
-            {
-                member.renewing.remove(&name);
-                member.step_down.remove(&name);
-            }
+        let renewing = &self.members[&slot].renewing;
+        if renewing.first_end().is_none_or(|at| at > now.boot) {
+            return;
+        }
+        let ended: Vec<LeaseName> = renewing
+            .iter()
+            .filter(|(name, term)| !self.is_held(now, name, *term, slot))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in ended {
+            // What is left to be told of its end is told when its timer fires.
+            self.arm_alone(now, &name);
+            self.stop_renewing(slot, &name);
+        }
+    }
+
+    /// The member's heartbeats do not renew this one any more.
+    pub(super) fn stop_renewing(&mut self, slot: MemberSlot, name: &LeaseName) {
+        if let Some(member) = self.members.get_mut(&slot) {
+            member.renewing.remove(name);
+            member.step_down.remove(name);
         }
     }
 
     /// From here on the member's heartbeats renew these. What it no longer names keeps the time
     /// of its last renewal and runs out by itself.
-    fn agree(&mut self, slot: MemberSlot, agreed: BTreeMap<LeaseName, Term>) {
-        let Some(member) = self.members.get_mut(&slot) else { return };
+    fn agree(&mut self, now: Now, slot: MemberSlot, agreed: &BTreeMap<LeaseName, Term>) {
+        let Some(member) = self.members.get(&slot) else { return };
         let beaten_at = member.beaten_at;
-        let old = std::mem::replace(&mut member.renewing, agreed);
-        let dropped: Vec<LeaseName> =
-            old.into_keys().filter(|name| !member.renewing.contains_key(name)).collect();
-        member.step_down.clear();
+        let renewing = member.renewing.iter();
+        let dropped: Vec<LeaseName> = renewing
+            .filter(|(name, term)| agreed.get(*name) != Some(term))
+            .map(|(name, _)| name.clone())
+            .collect();
         for name in dropped {
+            self.stop_renewing(slot, &name);
             if let Some(entry) = self.lease_names.get(&name).and_then(|i| self.leases.get_mut(i)) {
                 entry.renewed_until_now(slot, beaten_at);
             }
+            self.arm_alone(now, &name);
         }
-        let asked = member.renewing.keys().filter(|name| {
-            let entry = self.lease_names.get(*name).and_then(|index| self.leases.get(index));
-            entry.is_some_and(super::leases::Entry::is_asked_to_step_down)
-        });
-        member.step_down = asked.cloned().collect();
+        let Some(member) = self.members.get_mut(&slot) else { return };
+        member.step_down.clear();
+        for name in agreed.keys() {
+            let entry = self.lease_names.get(name).and_then(|index| self.leases.get(index));
+            let Some(lease) = entry.and_then(|entry| entry.lease.as_ref()) else { continue };
+            if member.renewing.get(name).is_none() {
+                member.renewing.insert(name, lease, beaten_at);
+            }
+            if lease.step_down_asked {
+                member.step_down.insert(name.clone());
+            }
+        }
     }
 
     /// The member goes, by its own word or by a proof of its death.

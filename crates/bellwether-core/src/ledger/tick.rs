@@ -38,6 +38,7 @@ impl Ledger {
     /// prolonged since: then it is set again, and keeps its place among the others that are due.
     fn fire(&mut self, now: Now, due: BootTime, timer: Timer, fx: &mut Effects) {
         match timer {
+            Timer::Beat(slot) => self.beat_fired(now, due, slot),
             Timer::Lock(at) => self.lock_fired(now, at, fx),
             Timer::Due(at) => self.due_fired(now, at, fx),
             Timer::Expiry(at) => {

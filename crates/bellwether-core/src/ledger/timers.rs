@@ -11,6 +11,8 @@ use crate::time::{BootTime, Now, WallTime};
 /// What becomes due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
+    /// Before all others of the same moment: it sets the timers of leases that may be due then.
+    Beat(MemberSlot),
     Lock(At),
     Due(At),
     Expiry(At),

@@ -55,6 +55,35 @@ fn e3_a_lease_passes_on_after_105_percent_and_not_before() {
     assert_eq!(store.beat(1, &[("l", first)]).lost, [(lease("l"), first)]);
 }
 
+/// One heartbeat renews them all; without it each ends at its own time (T9, T13).
+#[test]
+fn the_leases_of_a_silent_member_end_each_at_its_own_time() {
+    let mut store = Store::new();
+    let short = store.acquire(1, "l", 1).unwrap();
+    let wish = Acquire { ttl_ms: 3_000, ..acquire("long", 2) };
+    let Ok(Outcome::Granted { term: long, .. }) = store.ask(1, Command::Acquire(wish)) else {
+        panic!("it is free");
+    };
+    let after_short = wait(&mut store, 2, 3, 0);
+    let wish = Acquire { wait_ms: 60_000, ..acquire("long", 4) };
+    let after_long = store.begin(2, 0, Command::Acquire(wish));
+    for _ in 0..5 {
+        store.pass(1_000);
+        assert_eq!(store.beat(1, &[("l", short), ("long", long)]), Beat::default());
+    }
+    store.pass(1_049);
+    assert_eq!((granted(&store, after_short), granted(&store, after_long)), (None, None));
+    store.pass(1);
+    assert!(granted(&store, after_short).unwrap() > short);
+    // It is back, in time for the other one.
+    let beat = store.beat(1, &[("l", short), ("long", long)]);
+    assert_eq!(beat.lost, [(lease("l"), short)]);
+    store.pass(3_149);
+    assert_eq!(granted(&store, after_long), None);
+    store.pass(1);
+    assert!(granted(&store, after_long).unwrap() > long);
+}
+
 /// The member's own time is shorter than its lease's: its silence ends its presence, not the
 /// lease it renewed a moment ago.
 #[test]

@@ -26,8 +26,8 @@ const RECENT_MAX: usize = 4096;
 const LOOKED_AT_MAX: usize = 10_000;
 /// From one look to the next, unless somebody nudges.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The same while there is no lease and nobody listens; and then only if something has changed: an
-/// idle server costs nothing.
+/// The same while there is no lease and nobody listens. However that is, nobody looks before something
+/// has changed: an idle server costs nothing, nor do leases that are only renewed.
 const LOOK_IDLY_EVERY: Duration = Duration::from_secs(10);
 /// Looking takes at most one part in so many of the time.
 const LOOK_SHARE: u32 = 100;
@@ -135,11 +135,11 @@ struct Seen {
 pub(crate) async fn observe(state: State) {
     let observed = state.observed();
     let mut seen = Seen::default();
-    let (mut pause, mut is_idle, mut stirred) = (Duration::ZERO, false, 0);
+    let (mut pause, mut stirred) = (Duration::ZERO, 0);
     loop {
         let due = async {
             tokio::time::sleep(pause).await;
-            if is_idle && let Ok(now) = state.bellwether().changed(stirred).await {
+            if let Ok(now) = state.bellwether().changed(stirred).await {
                 stirred = now;
             }
         };
@@ -152,7 +152,7 @@ pub(crate) async fn observe(state: State) {
         // A store that cannot be read now may be read later; when it is closed we are stopped.
         let _ = look(&state, &mut seen).await;
         let took = Duration::from_millis(before.ms_until(state.now().boot));
-        is_idle = seen.leases.is_empty() && observed.newest.receiver_count() == 0;
+        let is_idle = seen.leases.is_empty() && observed.newest.receiver_count() == 0;
         let every = if is_idle { LOOK_IDLY_EVERY } else { LOOK_EVERY };
         pause = every.max(took * LOOK_SHARE);
     }

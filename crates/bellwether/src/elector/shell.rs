@@ -344,6 +344,7 @@ impl Shell {
         self.calls.spawn(async move {
             match renewal.await {
                 Renewal::Renewed => Ok(Event::Renewed { attempt }),
+                Renewal::RenewedSince(sent_at) => Ok(Event::RenewedSince { attempt, sent_at }),
                 Renewal::Lost => Ok(Event::RenewRefused { attempt }),
                 Renewal::Unknown => Ok(Event::RenewUnknown { attempt }),
                 Renewal::Closed => Err(Error::Closed),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::servers::{Process, free_ports};
 
-const JAR: &str = "/usr/share/java/zookeeper.jar";
+pub(crate) const JAR: &str = "/usr/share/java/zookeeper.jar";
 const MAIN: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
 
 #[derive(Debug)]
