@@ -29,12 +29,12 @@ pub(super) struct Member {
     pub(super) beaten_at: BootTime,
     /// When its presence ended.
     pub(super) gone_at: Option<BootTime>,
-    /// Leases that name it, whether or not its heartbeats renew them.
-    pub(super) holds: BTreeSet<LeaseName>,
+    /// Leases that name it, with the slot, whether or not its heartbeats renew them.
+    pub(super) holds: BTreeSet<(LeaseName, u32)>,
     /// Leases its heartbeats renew: those both sides agree on.
-    pub(super) renewing: BTreeMap<LeaseName, Term>,
+    pub(super) renewing: BTreeSet<(LeaseName, Term)>,
     /// Of these, those somebody asked it to step down from.
-    pub(super) step_down: BTreeSet<LeaseName>,
+    pub(super) step_down: BTreeSet<(LeaseName, Term)>,
     pub(super) kept: BTreeMap<RequestNumber, KeptOutcome>,
     /// It has heard the answers of all requests below this one.
     pub(super) heard_below: RequestNumber,
@@ -117,7 +117,7 @@ impl Ledger {
             beaten_at: now.boot,
             gone_at: None,
             holds: BTreeSet::new(),
-            renewing: BTreeMap::new(),
+            renewing: BTreeSet::new(),
             step_down: BTreeSet::new(),
             kept: BTreeMap::new(),
             heard_below: RequestNumber(0),
@@ -132,7 +132,7 @@ impl Ledger {
     pub(super) fn set_member_gone(&mut self, now: Now, slot: MemberSlot, forgotten: bool) {
         self.last_member = self.last_member.max(slot);
         // Its last heartbeat still counts: its leases end when they would have (E3).
-        self.agree(slot, BTreeMap::new());
+        self.agree(slot, BTreeSet::new());
         let Some(member) = self.members.get_mut(&slot) else { return };
         member.gone_at.get_or_insert(now.boot);
         let id = member.id;
@@ -163,10 +163,10 @@ impl Ledger {
                 beat.resync = renewing.len() != *count as usize || known != *shown;
             }
             HeldSet::List(list) => {
-                let mut agreed = BTreeMap::new();
+                let mut agreed = BTreeSet::new();
                 for (name, term) in list {
                     if self.is_held(now, name, *term, slot) {
-                        agreed.insert(name.clone(), *term);
+                        agreed.insert((name.clone(), *term));
                     } else {
                         beat.lost.push((name.clone(), *term));
                     }
@@ -178,42 +178,40 @@ impl Ledger {
         if !beat.resync {
             member.beaten_at = now.boot;
         }
-        beat.step_down =
-            member.step_down.iter().map(|name| (name.clone(), member.renewing[name])).collect();
+        beat.step_down = member.step_down.iter().cloned().collect();
         Ok(Outcome::Beat(beat))
     }
 
     /// Leases that ended before this heartbeat are not brought back by it.
     fn drop_ended(&mut self, now: Now, slot: MemberSlot) {
-        let renewing: Vec<(LeaseName, Term)> =
-            self.members[&slot].renewing.iter().map(|(name, term)| (name.clone(), *term)).collect();
-        for (name, term) in renewing {
-            if !self.is_held(now, &name, term, slot)
+        let renewing: Vec<_> = self.members[&slot].renewing.iter().cloned().collect();
+        for held in renewing {
+            if !self.is_held(now, &held.0, held.1, slot)
                 && let Some(member) = self.members.get_mut(&slot)
             {
-                member.renewing.remove(&name);
-                member.step_down.remove(&name);
+                member.renewing.remove(&held);
+                member.step_down.remove(&held);
             }
         }
     }
 
     /// From here on the member's heartbeats renew these. What it no longer names keeps the time
     /// of its last renewal and runs out by itself.
-    fn agree(&mut self, slot: MemberSlot, agreed: BTreeMap<LeaseName, Term>) {
+    fn agree(&mut self, slot: MemberSlot, agreed: BTreeSet<(LeaseName, Term)>) {
         let Some(member) = self.members.get_mut(&slot) else { return };
         let beaten_at = member.beaten_at;
         let old = std::mem::replace(&mut member.renewing, agreed);
-        let dropped: Vec<LeaseName> =
-            old.into_keys().filter(|name| !member.renewing.contains_key(name)).collect();
+        let dropped: Vec<_> =
+            old.into_iter().filter(|held| !member.renewing.contains(held)).collect();
         member.step_down.clear();
-        for name in dropped {
+        for (name, term) in dropped {
             if let Some(entry) = self.lease_names.get(&name).and_then(|i| self.leases.get_mut(i)) {
-                entry.renewed_until_now(slot, beaten_at);
+                entry.renewed_until_now(slot, term, beaten_at);
             }
         }
-        let asked = member.renewing.keys().filter(|name| {
-            let entry = self.lease_names.get(*name).and_then(|index| self.leases.get(index));
-            entry.is_some_and(super::leases::Entry::is_asked_to_step_down)
+        let asked = member.renewing.iter().filter(|(name, term)| {
+            let entry = self.lease_names.get(name).and_then(|index| self.leases.get(index));
+            entry.is_some_and(|entry| entry.is_asked_to_step_down(*term))
         });
         member.step_down = asked.cloned().collect();
     }
@@ -245,8 +243,8 @@ impl Ledger {
             Loss::Disconnected if !self.members.contains_key(&slot) => Err(Refusal::MemberGone),
             Loss::Disconnected => {
                 let mut held = self.held_by(now, slot);
-                held.retain(|(name, _)| {
-                    let lease = self.lease_at(now, name).lease;
+                held.retain(|(name, nth, _)| {
+                    let lease = self.slot_at(now, name, *nth).lease;
                     lease.is_some_and(|lease| lease.kind == LeaseKind::Connected)
                 });
                 self.release_all(now, &held, EndedBy::Disconnected, fx);
@@ -276,11 +274,11 @@ impl Ledger {
     fn release_all(
         &mut self,
         now: Now,
-        held: &[(LeaseName, LeaseId)],
+        held: &[(LeaseName, u32, LeaseId)],
         by: EndedBy,
         fx: &mut Effects,
     ) {
-        for (lease, id) in held {
+        for (lease, _, id) in held {
             // Held a moment ago, by this member: a refusal could only say that it is free already.
             let _ = self.release_lease(now, lease, *id, None, by, fx);
         }

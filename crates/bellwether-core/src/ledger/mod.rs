@@ -26,6 +26,7 @@ mod send;
 mod sessions;
 mod set;
 mod settle;
+mod slots;
 mod snapshot;
 mod stats;
 mod tick;
