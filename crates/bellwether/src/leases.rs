@@ -74,6 +74,19 @@ pub(crate) trait Leases: Debug + Send + Sync {
         check_ttl_min(self.facts(), ttl)
     }
 
+    /// Refuses more leaders at once than this engine can keep.
+    fn check_slots(&self, slots: u32) -> Result<(), Refusal> {
+        let engine = self.facts().name;
+        let why = match slots {
+            1 => return Ok(()),
+            0 => "an election has at least one".to_owned(),
+            _ => format!(
+                "{slots} leaders at once cannot be kept by {engine}; a Bellwether store keeps them"
+            ),
+        };
+        Err(Refusal::InvalidValue { what: "slots", why })
+    }
+
     /// Asks for the lease, and waits in line for as long as it says. Refused with
     /// [`LeaseRefusal::NotGranted`](bellwether_core::error::LeaseRefusal::NotGranted) if somebody
     /// else held it for all that time.

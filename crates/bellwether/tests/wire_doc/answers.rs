@@ -129,6 +129,8 @@ fn lease_info(state: LeaseState) -> LeaseInfo {
         paused: false,
         successor: None,
         waiting: vec![MemberId(528)],
+        slots: 1,
+        others: Vec::new(),
     }
 }
 

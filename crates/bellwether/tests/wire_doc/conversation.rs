@@ -192,7 +192,8 @@ pub(crate) fn assert_short_choices(page: &Page) {
     let kind = |kind| {
         let (lease, metadata) = (LeaseName::new("l").unwrap(), String::new());
         let (id, ttl_ms) = (LeaseId(0), 1);
-        let acquire = Acquire { lease, id, kind, ttl_ms, metadata, wait_ms: 0, priority: 0 };
+        let acquire =
+            Acquire { lease, id, kind, ttl_ms, metadata, wait_ms: 0, priority: 0, slots: 1 };
         encoded(&Command::Acquire(acquire))[19]
     };
     assert_tags(page, "LeaseKind", kinds.into_iter().map(|(name, k)| (name, kind(k))));

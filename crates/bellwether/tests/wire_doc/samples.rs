@@ -136,6 +136,7 @@ fn acquire() -> Acquire {
         metadata: "me".into(),
         wait_ms: 329,
         priority: -311,
+        slots: 1,
     }
 }
 

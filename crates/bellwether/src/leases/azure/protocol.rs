@@ -214,6 +214,8 @@ impl Blobs {
             _ => false,
         };
         Ok(seen.record.map(|record| LeaseInfo {
+            slots: 1,
+            others: Vec::new(),
             paused: false,
             successor: None,
             name: lease.clone(),
