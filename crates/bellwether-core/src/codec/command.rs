@@ -110,8 +110,8 @@ wire_enum!(Resting, "how a message rests", {
     3 => Delayed { due },
     4 => Deferred,
 });
-/// Set in the byte of a lease's kind where the number of slots stands behind the rest. So an ask for
-/// one slot is written as ever.
+/// Set in the byte of a lease's kind where the number of slots stands behind it. So an ask for one
+/// slot is written as ever.
 const SLOTS: u8 = 16;
 
 impl Wire for Acquire {
@@ -121,27 +121,27 @@ impl Wire for Acquire {
         id.put(out);
         let at = out.len();
         kind.put(out);
-        ttl_ms.put(out);
-        metadata.put(out);
-        wait_ms.put(out);
-        priority.put(out);
         if *slots != 1 {
             out[at] |= SLOTS;
             slots.put(out);
         }
+        ttl_ms.put(out);
+        metadata.put(out);
+        wait_ms.put(out);
+        priority.put(out);
     }
 
     fn get(r: &mut Reader<'_>) -> Result<Self, BadBytes> {
         let (lease, id) = (Wire::get(r)?, Wire::get(r)?);
-        let (kind, has_slots) = get_kind(r)?;
+        let (kind, slots) = get_kind(r)?;
         let (ttl_ms, metadata) = (Wire::get(r)?, Wire::get(r)?);
         let (wait_ms, priority) = (Wire::get(r)?, Wire::get(r)?);
-        let slots = if has_slots { get_slots(r)? } else { 1 };
         Ok(Self { lease, id, kind, ttl_ms, metadata, wait_ms, priority, slots })
     }
 }
 
-fn get_kind(r: &mut Reader<'_>) -> Result<(LeaseKind, bool), BadBytes> {
+/// A kind, and how many slots.
+fn get_kind(r: &mut Reader<'_>) -> Result<(LeaseKind, u32), BadBytes> {
     const EXPECTED: &str = "a kind of lease";
     let offset = r.position();
     let byte = r.byte(EXPECTED)?;
@@ -151,7 +151,8 @@ fn get_kind(r: &mut Reader<'_>) -> Result<(LeaseKind, bool), BadBytes> {
         3 => LeaseKind::Connected,
         _ => return Err(BadBytes { expected: EXPECTED, offset }),
     };
-    Ok((kind, byte & SLOTS != 0))
+    let slots = if byte & SLOTS == 0 { 1 } else { get_slots(r)? };
+    Ok((kind, slots))
 }
 
 wire_enum!(ReceiveMode, "a way to receive", { 1 => PeekLock, 2 => ReceiveAndDelete });
