@@ -85,12 +85,12 @@ impl Raise {
         match change {
             Change::Opened { .. } => Change::Opened { incarnation: self.incarnation },
             Change::TermsFrom { .. } => Change::TermsFrom { term: self.terms_from },
-            Change::Lease { name, mut lease } => {
+            Change::Lease { name, slot, mut lease } => {
                 // Also one that is held: whoever comes back under its id hears of a term that is
-                // above all that were granted in the lost future.
-                lease.term = self.terms_from;
+                // above all that were granted in the lost future. No two slots have the same.
+                lease.term = Term(self.terms_from.0.saturating_add(slot.into()));
                 lease.version = lease.version.saturating_add(VERSIONS_STEP);
-                Change::Lease { name, lease }
+                Change::Lease { name, slot, lease }
             }
             Change::QueueTotals { id, next, totals, .. } => {
                 let next = SequenceNumber(next.0.saturating_add(SEQUENCES_STEP));

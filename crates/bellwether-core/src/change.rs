@@ -150,10 +150,12 @@ pub enum Change {
         /// What was answered.
         outcome: KeptOutcome,
     },
-    /// A lease stands so.
+    /// A lease stands so, or one slot of it.
     Lease {
         /// Its name.
         name: LeaseName,
+        /// Which slot, from zero.
+        slot: u32,
         /// How.
         lease: Box<Lease>,
     },

@@ -528,6 +528,8 @@ pub struct Acquire {
     pub wait_ms: u64,
     /// Higher is first in line.
     pub priority: i32,
+    /// How many may hold it at once; all who do ask for the same number.
+    pub slots: u32,
 }
 
 /// The kinds of lease.

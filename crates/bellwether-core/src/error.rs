@@ -147,6 +147,15 @@ pub enum LeaseRefusal {
         /// Who was named.
         member: MemberId,
     },
+    /// It is held by others under another number of slots.
+    OtherSlots {
+        /// The lease.
+        lease: LeaseName,
+        /// How many may hold it as it is held now.
+        slots: u32,
+        /// The number that was asked for.
+        asked: u32,
+    },
 }
 
 impl Refusal {
@@ -288,6 +297,12 @@ impl fmt::Display for LeaseRefusal {
                 f,
                 "member {member} does not wait for lease {lease:?} and cannot be handed it; name \
                  one of those in line"
+            ),
+            Self::OtherSlots { lease, slots, asked } => write!(
+                f,
+                "lease {lease:?} has {} as it is held now, and was asked for with {asked}; ask with \
+                 the same number, or when nobody holds it any more",
+                if *slots == 1 { "1 slot".to_owned() } else { format!("{slots} slots") }
             ),
         }
     }

@@ -19,7 +19,6 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::Refusal;
-use crate::lease::LeaseAt;
 use crate::name::{LeaseName, Term};
 
 /// Proof of one term, to be shown to every resource the leader writes. A resource that has seen
@@ -37,9 +36,13 @@ pub struct Fence {
 
 impl Fence {
     /// Refuses a term that is not held at this moment. A lease that is being broken still is.
-    pub(crate) fn check(&self, at: &LeaseAt<'_>) -> Result<(), Refusal> {
-        let newest = at.lease.map(|lease| lease.term);
-        let is_held = newest == Some(self.term) && at.holder().is_some();
+    /// `slots` are the terms of the lease's slots, and whether they are held.
+    pub(crate) fn check(&self, slots: impl Iterator<Item = (Term, bool)>) -> Result<(), Refusal> {
+        let (mut newest, mut is_held) = (None, false);
+        for (term, held) in slots {
+            newest = newest.max(Some(term));
+            is_held |= held && term == self.term;
+        }
         if is_held || cfg!(planted_bug = "fence_ignored") {
             return Ok(());
         }

@@ -20,7 +20,9 @@
 //!    counted from before it asked: beliefs cannot overlap.
 //! 4. A paused lease is granted to nobody; who holds it goes on, and the same acquire repeated is
 //!    still confirmed.
-//! 5. `version` grows with everything an onlooker could see and stays with a renewal in time, so
+//! 5. A lease may have several slots: then this is one of them, with a holder and a term of its own.
+//!    Which one an action is about, and what they have in common, the ledger says (`ledger/slots.rs`).
+//! 6. `version` grows with everything an onlooker could see and stays with a renewal in time, so
 //!    that an equal version means there is nothing to write down.
 //!
 //! The rules decide and change nothing: each returns the record as it would be. Write it down
@@ -60,6 +62,9 @@ pub struct Lease {
     pub successor: MemberSlot,
     /// Nobody is granted it until it is resumed; whoever holds it goes on.
     pub paused: bool,
+    /// How many may hold it at once. Each has a record of its own, for its slot; what is said to all
+    /// of them, a pause and who shall follow, stands in that of the first slot.
+    pub slots: u32,
 }
 
 /// How a lease was left by the last action on it.
@@ -81,6 +86,16 @@ pub enum Hold {
         /// When the break is complete. Never written down: its remaining length is.
         until: BootTime,
     },
+}
+
+impl Hold {
+    /// The id it is or was held under, until it is forgotten.
+    pub fn id(self) -> Option<LeaseId> {
+        match self {
+            Self::Free => None,
+            Self::Held { id, .. } | Self::Broken { id, .. } => Some(id),
+        }
+    }
 }
 
 /// A name and its lease, if it ever had one, looked at in one moment.
@@ -132,6 +147,22 @@ pub fn check_ttl(kind: LeaseKind, ttl_ms: u64) -> Result<(), Refusal> {
         _ => format!("{ttl_ms} ms is not between {} and {} ms", range.start(), range.end()),
     };
     Err(Refusal::InvalidValue { what: "ttl_ms", why })
+}
+
+/// Checks how many shall be able to hold it at once, before anything is looked up.
+pub fn check_slots(kind: LeaseKind, slots: u32) -> Result<(), Refusal> {
+    let why = match (slots, kind) {
+        (1, _) => return Ok(()),
+        (0, _) => "a lease has at least one".to_owned(),
+        (_, LeaseKind::Standing) => {
+            "only a lease bound to a member may have more than one; one that stands by itself has \
+             one holder"
+                .to_owned()
+        }
+        _ if slots <= limits::SLOTS_MAX => return Ok(()),
+        _ => format!("{slots} is more than {}", limits::SLOTS_MAX),
+    };
+    Err(Refusal::InvalidValue { what: "slots", why })
 }
 
 impl Lease {
@@ -202,6 +233,11 @@ impl LeaseAt<'_> {
         }
     }
 
+    /// The newest term; zero if there never was one.
+    pub fn term(&self) -> Term {
+        self.lease.map_or(Term(0), |lease| lease.term)
+    }
+
     /// Grants it, or confirms a grant whose answer was lost. `member` is whose heartbeat will
     /// keep it. The duration must have passed [`check_ttl`].
     pub fn acquire(&self, ask: &Acquire, member: MemberSlot) -> Result<Decision, LeaseRefusal> {
@@ -251,6 +287,7 @@ impl LeaseAt<'_> {
             step_down_asked: false,
             successor: MemberSlot(0),
             paused: false,
+            slots: ask.slots,
         };
         Decision { outcome: lease.granted(), lease }
     }
@@ -375,6 +412,12 @@ impl LeaseAt<'_> {
         Ok(Decision { lease, outcome: Outcome::Done })
     }
 
+    /// Somebody shall be next, or nobody in particular any more (zero). `None` if that stands so.
+    pub fn name_successor(&self, successor: MemberSlot) -> Option<Lease> {
+        let lease = self.lease.filter(|lease| lease.successor != successor)?;
+        Some(Lease { successor, ..lease.left(lease.hold) })
+    }
+
     /// From here on nobody is granted it, also under a name that has no history yet. Whoever holds
     /// it is asked to step down, unless it shall be kept.
     pub fn pause(&self, keep_leader: bool) -> Decision {
@@ -390,6 +433,7 @@ impl LeaseAt<'_> {
             step_down_asked: false,
             successor: MemberSlot(0),
             paused: false,
+            slots: 1,
         };
         let lease = self.lease.cloned().unwrap_or_else(unheard_of);
         let asks = !keep_leader && self.state() == LeaseState::Leased;
@@ -441,11 +485,8 @@ impl LeaseAt<'_> {
     }
 
     /// The id it is or was held under, until it is forgotten.
-    fn id(&self) -> Option<LeaseId> {
-        match self.hold() {
-            Hold::Free => None,
-            Hold::Held { id, .. } | Hold::Broken { id, .. } => Some(id),
-        }
+    pub(crate) fn id(&self) -> Option<LeaseId> {
+        self.hold().id()
     }
 
     /// Only a bound lease is kept by its member's heartbeat.

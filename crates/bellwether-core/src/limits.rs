@@ -76,6 +76,8 @@ pub const METADATA_BYTES_MAX: usize = 4096;
 pub const QUEUES_MAX: usize = 100_000;
 /// Leases in one shard.
 pub const LEASES_MAX: usize = 1_000_000;
+/// Slots of one lease: so many may hold it at once.
+pub const SLOTS_MAX: u32 = 1024;
 
 /// What one waiting message costs in memory, for the budget: its record, its content's entry, its
 /// place in a lane. Measured by `bench`, asserted there.

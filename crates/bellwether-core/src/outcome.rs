@@ -325,7 +325,7 @@ pub struct LeaseInfo {
     pub kind: LeaseKind,
     /// In which of the five states it is.
     pub state: LeaseState,
-    /// The newest term.
+    /// The newest term; of several that hold it the oldest, which is the one shown here.
     pub term: Term,
     /// The id it is held under, if it is.
     pub id: Option<LeaseId>,
@@ -349,6 +349,49 @@ pub struct LeaseInfo {
     pub successor: Option<MemberId>,
     /// Who waits, next first: the successor that was named, then by priority, then by age.
     pub waiting: Vec<MemberId>,
+    /// How many may hold it at once, as it was last granted.
+    pub slots: u32,
+    /// Who holds it besides the one shown above, the oldest term first.
+    pub others: Vec<HolderInfo>,
+}
+
+impl LeaseInfo {
+    /// Everybody who holds it, the oldest term first.
+    pub fn holders(&self) -> impl Iterator<Item = HolderInfo> {
+        let is_held = matches!(self.state, LeaseState::Leased | LeaseState::Breaking);
+        let first = is_held.then(|| HolderInfo {
+            term: self.term,
+            state: self.state,
+            id: self.id,
+            holder: self.holder,
+            metadata: self.metadata.clone(),
+            remaining_ms: self.remaining_ms,
+            granted_at: self.granted_at,
+            step_down_asked: self.step_down_asked,
+        });
+        first.into_iter().chain(self.others.iter().cloned())
+    }
+}
+
+/// One of those who hold a lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HolderInfo {
+    /// Its term.
+    pub term: Term,
+    /// Whether it is being broken.
+    pub state: LeaseState,
+    /// The id it holds the lease under.
+    pub id: Option<LeaseId>,
+    /// The member, if one is known.
+    pub holder: Option<MemberId>,
+    /// What it says of itself.
+    pub metadata: String,
+    /// How long it still holds it.
+    pub remaining_ms: u64,
+    /// When its term began.
+    pub granted_at: WallTime,
+    /// Somebody asked it to step down.
+    pub step_down_asked: bool,
 }
 
 /// The five states a lease can be in, as Azure names them.

@@ -398,6 +398,7 @@ impl World {
                 metadata: String::new(),
                 wait_ms: 0,
                 priority: 0,
+                slots: 1,
             };
             let event = match at.acquire(&ask, MemberSlot(to as u32 + 1)) {
                 Ok(decision) => {

@@ -303,7 +303,7 @@ fn a_break_that_never_completes_stays_so() {
     let mut rng = Rng::new(2);
     let hold = lease::Hold::Broken { id: Random::random(&mut rng), until: BootTime::NEVER };
     let lease = Box::new(Lease { hold, ..Random::random(&mut rng) });
-    let change = Change::Lease { name: Random::random(&mut rng), lease };
+    let change = Change::Lease { name: Random::random(&mut rng), slot: 0, lease };
     let bytes = bytes_of(&change);
     assert_same(&Change::decode(&mut Reader::new(&bytes)).unwrap(), &change);
 }

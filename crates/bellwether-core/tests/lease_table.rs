@@ -397,7 +397,8 @@ fn code(refusal: &LeaseRefusal) -> &'static str {
         LeaseRefusal::TermOver { .. }
         | LeaseRefusal::NotGranted(_)
         | LeaseRefusal::Paused(_)
-        | LeaseRefusal::NotInLine { .. } => "not of this table",
+        | LeaseRefusal::NotInLine { .. }
+        | LeaseRefusal::OtherSlots { .. } => "not of this table",
     }
 }
 
@@ -416,7 +417,7 @@ fn name() -> LeaseName {
 
 fn ask(id: LeaseId, kind: LeaseKind, ttl_ms: u64) -> Acquire {
     let metadata = String::new();
-    Acquire { lease: name(), id, kind, ttl_ms, metadata, wait_ms: 0, priority: 0 }
+    Acquire { lease: name(), id, kind, ttl_ms, metadata, wait_ms: 0, priority: 0, slots: 1 }
 }
 
 /// Granted to A at [`START`].

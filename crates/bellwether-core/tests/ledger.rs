@@ -26,6 +26,8 @@ mod retries;
 mod sending;
 #[path = "ledger/sessions.rs"]
 mod sessions;
+#[path = "ledger/slots.rs"]
+mod slots;
 #[path = "ledger/stats.rs"]
 mod stats;
 #[path = "ledger/steering.rs"]

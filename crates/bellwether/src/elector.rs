@@ -86,6 +86,7 @@ pub struct Election {
     stall: Option<Duration>,
     overrun: Overrun,
     priority: i32,
+    slots: u32,
     is_released_on_disconnect: bool,
     metadata: String,
     tags: BTreeMap<String, String>,
@@ -119,6 +120,7 @@ impl Election {
             stall: None,
             overrun: Overrun::default(),
             priority: 0,
+            slots: 1,
             is_released_on_disconnect: false,
             metadata: String::new(),
             tags: BTreeMap::new(),
@@ -196,6 +198,29 @@ impl Election {
         self
     }
 
+    /// How many may lead at once, each under a term of its own; one if not said. All who take part say
+    /// the same number: while anybody leads another one is refused, and that ends the candidacy. Only
+    /// a Bellwether store keeps more than one.
+    ///
+    /// A resource that refuses every term but the largest it has seen would refuse all leaders but
+    /// the newest: with several, each writes what is its own, or shows its [fence](Fence) to the store,
+    /// which counts every term that is held.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), bellwether::Error> {
+    /// # use bellwether::Bellwether;
+    /// let bw = Bellwether::open("memory:").await?;
+    /// let first = bw.election("crawlers")?.slots(2).contend().await?;
+    /// let second = bw.election("crawlers")?.slots(2).contend().await?;
+    /// assert!(first.term() < second.term());
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn slots(mut self, slots: u32) -> Self {
+        self.slots = slots;
+        self
+    }
+
     /// Whether the lease is released as soon as this process's connection to its server is closed,
     /// instead of when its time is over; false if not said. The next leader may then begin while this
     /// one still works, until it notices: only for work whose every effect carries the
@@ -270,12 +295,24 @@ impl Election {
         watching
     }
 
-    /// Who leads, by the store's word; `None` if nobody does.
+    /// Who leads, by the store's word; `None` if nobody does. Of [several](Election::slots) the one that
+    /// has led longest.
     pub async fn leader(&self) -> Result<Option<Leader>, Error> {
         Ok(self.info().await?.and_then(|info| {
             let (term, since) = (info.term, info.granted_at);
             info.holder.map(|member| Leader { member, term, since, metadata: info.metadata })
         }))
+    }
+
+    /// Everybody who leads, the oldest term first.
+    pub async fn leaders(&self) -> Result<Vec<Leader>, Error> {
+        let info = self.info().await?;
+        let holders = info.iter().flat_map(LeaseInfo::holders).filter_map(|holder| {
+            let (term, since) = (holder.term, holder.granted_at);
+            let member = holder.holder?;
+            Some(Leader { member, term, since, metadata: holder.metadata })
+        });
+        Ok(holders.collect())
     }
 
     /// The election's lease with everybody who waits for it; `None` if nobody ever led.
@@ -289,7 +326,7 @@ impl Election {
         self.leases.history(self.name.clone()).await
     }
 
-    /// Asks whoever leads to step down. It hears of it with its next heartbeat, stops its work and
+    /// Asks whoever leads to step down, all of them if there are several. It hears of it with its next heartbeat, stops its work and
     /// releases; refused if nobody leads.
     pub async fn ask_step_down(&self) -> Result<(), Error> {
         self.leases.ask_step_down(self.name.clone()).await
@@ -313,6 +350,7 @@ impl Election {
         };
         config.check()?;
         self.leases.check_ttl(self.ttl)?;
+        self.leases.check_slots(self.slots)?;
         view::check_tags(&self.tags)?;
         let bytes = self.described().len();
         if bytes > limits::METADATA_BYTES_MAX {
@@ -345,6 +383,7 @@ impl Election {
             metadata: self.described(),
             wait_ms: 0,
             priority: self.priority,
+            slots: self.slots,
         }
     }
 }

@@ -131,6 +131,7 @@ impl Lease {
             metadata: self.metadata.clone(),
             wait_ms: ms(self.wait),
             priority: 0,
+            slots: 1,
         })
     }
 

@@ -75,6 +75,11 @@ pub(crate) trait Leases: Debug + Send + Sync {
         check_ttl_min(self.facts(), ttl)
     }
 
+    /// Refuses more leaders at once than this engine can keep.
+    fn check_slots(&self, slots: u32) -> Result<(), Refusal> {
+        check_one_slot(self.facts(), slots)
+    }
+
     /// Asks for the lease, and waits in line for as long as it says. Refused with
     /// [`LeaseRefusal::NotGranted`](bellwether_core::error::LeaseRefusal::NotGranted) if somebody
     /// else held it for all that time.
@@ -188,6 +193,19 @@ fn check_ttl_min(facts: &Facts, ttl: Duration) -> Result<(), Refusal> {
         facts.ttl_min, facts.name
     );
     Err(Refusal::InvalidValue { what: "ttl", why })
+}
+
+/// Refuses more than one leader at once.
+fn check_one_slot(facts: &Facts, slots: u32) -> Result<(), Refusal> {
+    let why = match slots {
+        1 => return Ok(()),
+        0 => "an election has at least one".to_owned(),
+        _ => format!(
+            "{slots} leaders at once cannot be kept by {}; a Bellwether store keeps them",
+            facts.name
+        ),
+    };
+    Err(Refusal::InvalidValue { what: "slots", why })
 }
 
 /// A lease being held.

@@ -1,6 +1,6 @@
 //! Changes: what the journal keeps.
 
-use super::lease::{get_lease, put_lease};
+use super::lease::{get_lease, get_slot, put_lease};
 use super::message::{ARRIVED, DEAD, get_change_shape, get_message, put_message, shape_of};
 use super::wire::{Wire, wire_enum, wire_struct};
 use super::{BadBytes, Reader};
@@ -28,6 +28,8 @@ mod tag {
     pub(super) const LEASE: u8 = 16;
     pub(super) const TERMS_FROM: u8 = 17;
     pub(super) const TERM_ENDED: u8 = 20;
+    /// A slot of a lease but its first, which is written as leases with one slot are.
+    pub(super) const LEASE_SLOT: u8 = 30;
 }
 
 macro_rules! put {
@@ -73,8 +75,12 @@ pub fn encode_change(change: &Change, now: BootTime, out: &mut Vec<u8>) {
         Change::Kept { member, number, answered_below, outcome } => {
             put!(out, tag::KEPT, member, number, answered_below, outcome);
         }
-        Change::Lease { name, lease } => {
+        Change::Lease { name, slot: 0, lease } => {
             put!(out, tag::LEASE, name);
+            put_lease(lease, now, out);
+        }
+        Change::Lease { name, slot, lease } => {
+            put!(out, tag::LEASE_SLOT, name, slot);
             put_lease(lease, now, out);
         }
         Change::TermsFrom { term } => put!(out, tag::TERMS_FROM, term),
@@ -136,7 +142,14 @@ pub fn decode_change(reader: &mut Reader<'_>, now: BootTime) -> Result<Change, B
             answered_below: Wire::get(r)?,
             outcome: Wire::get(r)?,
         },
-        tag::LEASE => Change::Lease { name: Wire::get(r)?, lease: Box::new(get_lease(r)?) },
+        tag::LEASE => {
+            Change::Lease { name: Wire::get(r)?, slot: 0, lease: Box::new(get_lease(r)?) }
+        }
+        tag::LEASE_SLOT => Change::Lease {
+            name: Wire::get(r)?,
+            slot: get_slot(r)?,
+            lease: Box::new(get_lease(r)?),
+        },
         tag::TERMS_FROM => Change::TermsFrom { term: Wire::get(r)? },
         tag::TERM_ENDED => Change::TermEnded {
             name: Wire::get(r)?,

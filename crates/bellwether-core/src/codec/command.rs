@@ -1,5 +1,6 @@
 //! Requests and commands.
 
+use super::lease::get_slots;
 use super::wire::{Wire, wire_enum, wire_struct};
 use super::{BadBytes, Reader};
 use crate::command::{
@@ -109,7 +110,50 @@ wire_enum!(Resting, "how a message rests", {
     3 => Delayed { due },
     4 => Deferred,
 });
-wire_struct!(Acquire { lease, id, kind, ttl_ms, metadata, wait_ms, priority });
+/// Set in the byte of a lease's kind where the number of slots stands behind it. So an ask for one
+/// slot is written as ever.
+const SLOTS: u8 = 16;
+
+impl Wire for Acquire {
+    fn put(&self, out: &mut Vec<u8>) {
+        let Self { lease, id, kind, ttl_ms, metadata, wait_ms, priority, slots } = self;
+        lease.put(out);
+        id.put(out);
+        let at = out.len();
+        kind.put(out);
+        if *slots != 1 {
+            out[at] |= SLOTS;
+            slots.put(out);
+        }
+        ttl_ms.put(out);
+        metadata.put(out);
+        wait_ms.put(out);
+        priority.put(out);
+    }
+
+    fn get(r: &mut Reader<'_>) -> Result<Self, BadBytes> {
+        let (lease, id) = (Wire::get(r)?, Wire::get(r)?);
+        let (kind, slots) = get_kind(r)?;
+        let (ttl_ms, metadata) = (Wire::get(r)?, Wire::get(r)?);
+        let (wait_ms, priority) = (Wire::get(r)?, Wire::get(r)?);
+        Ok(Self { lease, id, kind, ttl_ms, metadata, wait_ms, priority, slots })
+    }
+}
+
+/// A kind, and how many slots.
+fn get_kind(r: &mut Reader<'_>) -> Result<(LeaseKind, u32), BadBytes> {
+    const EXPECTED: &str = "a kind of lease";
+    let offset = r.position();
+    let byte = r.byte(EXPECTED)?;
+    let kind = match byte & !SLOTS {
+        1 => LeaseKind::Bound,
+        2 => LeaseKind::Standing,
+        3 => LeaseKind::Connected,
+        _ => return Err(BadBytes { expected: EXPECTED, offset }),
+    };
+    let slots = if byte & SLOTS == 0 { 1 } else { get_slots(r)? };
+    Ok((kind, slots))
+}
 
 wire_enum!(ReceiveMode, "a way to receive", { 1 => PeekLock, 2 => ReceiveAndDelete });
 

@@ -42,4 +42,5 @@ wire_enum!(LeaseRefusal, "a refusal about a lease", {
     8 => NotGranted(lease),
     9 => Paused(lease),
     10 => NotInLine { lease, member },
+    20 => OtherSlots { lease, slots, asked },
 });

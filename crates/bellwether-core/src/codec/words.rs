@@ -42,6 +42,7 @@ const WORDS: &[&str] = &[
     "wait_ms",
     "stop_ms",
     "retry_ms",
+    "slots",
     // What can be too large or too many.
     "one send",
     "one request",

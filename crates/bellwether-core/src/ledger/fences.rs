@@ -37,7 +37,10 @@ impl Fences {
 impl Ledger {
     /// Refuses what is asked under a term that is not held at this moment.
     pub fn check_fence(&self, now: Now, fence: Option<&Fence>) -> Result<(), Refusal> {
-        fence.map_or(Ok(()), |fence| fence.check(&self.lease_at(now, &fence.election)))
+        let Some(fence) = fence else { return Ok(()) };
+        let slots = self.slots_at(now, &fence.election);
+        let slots = slots.map(|(_, at)| (at.term(), at.holder().is_some()));
+        fence.check(slots)
     }
 
     /// The same for one who waited and is about to be served.

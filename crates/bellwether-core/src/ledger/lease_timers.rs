@@ -9,81 +9,90 @@
 //! So a heartbeat costs the same for one lease and for a thousand, and so does the time between two.
 //! A lease that can end has a timer of its own, or its member has one that fires no later.
 
-use crate::name::{LeaseName, MemberSlot};
+use crate::name::{LeaseName, MemberSlot, Term};
 use crate::time::{BootTime, Now};
 
 use super::{Effects, Ledger, Timer};
 
 impl Ledger {
-    /// Sets the timer to when the lease would end as things stand; it looks again when it fires.
+    /// Sets the timer to when a slot's term would end as things stand; it looks again when it fires.
     /// What ended before `from` has no end to come, and whoever ended it has told so. One that
     /// heartbeats renew is looked after by its member's timer.
-    fn arm_lease_from(&mut self, now: Now, from: BootTime, name: &LeaseName) {
-        let ends_at = self.lease_at(now, name).ends_at();
-        let renewed_by = self.renewed_by(name);
+    fn arm_lease_from(&mut self, now: Now, from: BootTime, name: &LeaseName, nth: u32) {
+        let ends_at = self.slot_at(now, name, nth).ends_at();
+        let renewed_by = self.renewed_by(name, nth);
         let is_to_come = ends_at != BootTime::NEVER && ends_at > from;
         let alone = (is_to_come && renewed_by.is_none()).then_some(ends_at);
-        self.set_lease_timer(name, alone);
+        self.set_lease_timer(name, nth, alone);
         match renewed_by {
-            Some(slot) if is_to_come => self.arm_beat(slot),
-            Some(slot) => self.stop_renewing(slot, name),
+            Some((slot, _)) if is_to_come => self.arm_beat(slot),
+            Some((slot, term)) => self.stop_renewing(slot, name, term),
             None => {}
         }
     }
 
-    pub(super) fn arm_lease(&mut self, now: Now, name: &LeaseName) {
-        self.arm_lease_from(now, now.boot, name);
+    pub(super) fn arm_lease(&mut self, now: Now, name: &LeaseName, nth: u32) {
+        self.arm_lease_from(now, now.boot, name, nth);
     }
 
-    /// The lease gets a timer of its own, for its end as things stand, also if that has passed.
-    pub(super) fn arm_alone(&mut self, now: Now, name: &LeaseName) {
-        let ends_at = self.lease_at(now, name).ends_at();
-        self.set_lease_timer(name, (ends_at != BootTime::NEVER).then_some(ends_at));
+    /// A term gets a timer of its own, for its end as things stand, also if that has passed.
+    pub(super) fn arm_alone(&mut self, now: Now, name: &LeaseName, term: Term) {
+        let Some(nth) = self.entry(name).and_then(|entry| entry.slot_under(term)) else { return };
+        let ends_at = self.slot_at(now, name, nth).ends_at();
+        self.set_lease_timer(name, nth, (ends_at != BootTime::NEVER).then_some(ends_at));
     }
 
-    fn set_lease_timer(&mut self, name: &LeaseName, wanted: Option<BootTime>) {
+    fn set_lease_timer(&mut self, name: &LeaseName, nth: u32, wanted: Option<BootTime>) {
         let Some(index) = self.lease_names.get(name).copied() else { return };
-        let Some(entry) = self.leases.get_mut(&index) else { return };
-        if entry.armed == wanted {
+        let entry = self.leases.get_mut(&index);
+        let Some(slot) = entry.and_then(|entry| entry.slots.get_mut(&nth)) else { return };
+        if slot.armed == wanted {
             return;
         }
-        if let Some(old) = std::mem::replace(&mut entry.armed, wanted) {
-            self.timers.boot.remove(&(old, Timer::Lease(index)));
+        if let Some(old) = std::mem::replace(&mut slot.armed, wanted) {
+            self.timers.boot.remove(&(old, Timer::Lease(index, nth)));
         }
         if let Some(at) = wanted {
-            self.timers.boot.insert((at, Timer::Lease(index)));
+            self.timers.boot.insert((at, Timer::Lease(index, nth)));
         }
     }
 
-    /// Whose heartbeats renew a bound lease, if anybody's do.
-    fn renewed_by(&self, name: &LeaseName) -> Option<MemberSlot> {
-        let entry = self.lease_names.get(name).and_then(|index| self.leases.get(index))?;
-        let lease = entry.lease.as_ref().filter(|lease| lease.kind.is_bound())?;
+    /// Whose heartbeats renew the term of a slot, if anybody's do.
+    fn renewed_by(&self, name: &LeaseName, nth: u32) -> Option<(MemberSlot, Term)> {
+        let lease = self.entry(name)?.record(nth).filter(|lease| lease.kind.is_bound())?;
         let member = self.members.get(&lease.member)?;
-        (member.renewing.get(name) == Some(lease.term)).then_some(lease.member)
+        member.renewing.contains(name, lease.term).then_some((lease.member, lease.term))
     }
 
-    /// Whether a lease has ended and nobody has told so yet: its timer has not fired.
-    pub(super) fn is_overdue(&self, now: Now, name: &LeaseName) -> bool {
-        let entry = self.lease_names.get(name).and_then(|index| self.leases.get(index));
-        entry.and_then(|entry| entry.armed).is_some_and(|at| at <= now.boot)
-            || (self.renewed_by(name).is_some() && self.lease_at(now, name).ends_at() <= now.boot)
+    /// Whether a slot's term has ended and nobody has told so yet: its timer has not fired.
+    pub(super) fn is_overdue(&self, now: Now, name: &LeaseName, nth: u32) -> bool {
+        let slot = self.entry(name).and_then(|entry| entry.slots.get(&nth));
+        slot.and_then(|slot| slot.armed).is_some_and(|at| at <= now.boot)
+            || (self.renewed_by(name, nth).is_some()
+                && self.slot_at(now, name, nth).ends_at() <= now.boot)
     }
 
-    /// A lease may have ended: whoever waits gets it, whoever watches hears of it.
-    pub(super) fn lease_fired(&mut self, now: Now, due: BootTime, index: u32, fx: &mut Effects) {
+    /// A slot's term may have ended: whoever waits gets it, whoever watches hears of it.
+    pub(super) fn lease_fired(
+        &mut self,
+        now: Now,
+        due: BootTime,
+        (index, nth): (u32, u32),
+        fx: &mut Effects,
+    ) {
         let Some(entry) = self.leases.get_mut(&index) else { return };
-        entry.armed = None;
+        let Some(slot) = entry.slots.get_mut(&nth) else { return };
+        slot.armed = None;
         let name = entry.name.clone();
-        let at = self.lease_at(now, &name);
+        let at = self.slot_at(now, &name, nth);
         if at.ends_at() > due {
-            self.arm_lease_from(now, due, &name);
+            self.arm_lease_from(now, due, &name, nth);
             return;
         }
-        if let Some(holder) = at.lease.map(|lease| lease.member) {
-            self.stop_renewing(holder, &name);
+        if let Some((holder, term)) = at.lease.map(|lease| (lease.member, lease.term)) {
+            self.stop_renewing(holder, &name, term);
         }
-        self.note_over(now, &name, fx);
+        self.note_over(now, &name, nth, fx);
         self.tell_watchers(now, &name, fx);
         self.grant_next(now, &name, None, fx);
     }
@@ -109,9 +118,10 @@ impl Ledger {
             self.arm_beat(slot);
             return;
         }
-        let late: Vec<LeaseName> = member.renewing.iter().map(|(name, _)| name.clone()).collect();
-        for name in late {
-            self.arm_alone(now, &name);
+        let renewing = member.renewing.iter();
+        let late: Vec<_> = renewing.map(|(name, term)| (name.clone(), term)).collect();
+        for (name, term) in late {
+            self.arm_alone(now, &name, term);
         }
     }
 }

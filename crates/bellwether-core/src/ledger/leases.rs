@@ -7,26 +7,26 @@ use std::collections::BTreeMap;
 use crate::change::Change;
 use crate::command::{Acquire, Request};
 use crate::error::{LeaseRefusal, Refusal};
-use crate::lease::{Decision, Hold, Lease, LeaseAt, check_ttl};
+use crate::lease::{Decision, Hold, Lease, LeaseAt, check_slots, check_ttl};
 use crate::limits;
 use crate::name::{LeaseId, LeaseName, MemberId, MemberSlot, RequestNumber, Term, Ticket};
-use crate::outcome::{Answer, Barrier, EndedBy, LeaseState, Outcome};
+use crate::outcome::{Answer, Barrier, EndedBy, Outcome};
 use crate::time::{BootTime, Now};
 
+use super::slots::Slot;
 use super::{Effects, Ledger, Waits, refuse};
 
 /// One lease with those who wait for it and those who watch it.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) name: LeaseName,
-    pub(super) lease: Option<Lease>,
+    /// Those that were ever granted, by number from zero.
+    pub(super) slots: BTreeMap<u32, Slot>,
     /// Who waits: by priority, then by age.
     pub(super) line: BTreeMap<(Reverse<i32>, Ticket), Waiter>,
     pub(super) watchers: BTreeMap<Ticket, (MemberSlot, RequestNumber, BootTime)>,
     /// Who waits to be the next in line.
     pub(super) turns: BTreeMap<Ticket, (MemberSlot, RequestNumber, BootTime)>,
-    /// When its timer fires; one that its member's heartbeats renew may have none.
-    pub(super) armed: Option<BootTime>,
     /// How often it was granted in this life.
     pub(super) grants: u64,
 }
@@ -35,7 +35,7 @@ pub(super) struct Entry {
 pub(super) struct Waiter {
     pub(super) member: MemberSlot,
     number: RequestNumber,
-    acquire: Acquire,
+    pub(super) acquire: Acquire,
     until: BootTime,
 }
 
@@ -50,7 +50,7 @@ impl Entry {
 
     /// Who waits, in the order in which they would be granted it.
     pub(super) fn in_order(&self) -> impl Iterator<Item = (Ticket, &Waiter)> {
-        let named = self.lease.as_ref().map_or(MemberSlot(0), |lease| lease.successor);
+        let named = self.record(0).map_or(MemberSlot(0), |lease| lease.successor);
         let all = || self.line.iter().map(|((_, ticket), waiter)| (*ticket, waiter));
         let is_named = move |waiter: &Waiter| named.0 != 0 && waiter.member == named;
         let first = all().find(|(_, waiter)| is_named(waiter));
@@ -58,33 +58,41 @@ impl Entry {
         first.into_iter().chain(all().filter(move |(ticket, _)| Some(*ticket) != first_ticket))
     }
 
-    /// The member's heartbeat renewed it up to then, and renews it no more.
-    pub(super) fn renewed_until_now(&mut self, slot: MemberSlot, beaten_at: BootTime) {
-        let Some(lease) = &mut self.lease else { return };
-        if let Hold::Held { renewed_at, .. } = &mut lease.hold
-            && lease.member == slot
-            && lease.kind.is_bound()
-        {
-            *renewed_at = (*renewed_at).max(beaten_at);
+    /// How a slot stands, if it was ever granted.
+    pub(super) fn record(&self, nth: u32) -> Option<&Lease> {
+        self.slots.get(&nth).map(|slot| &slot.lease)
+    }
+
+    /// Every slot that was ever granted.
+    pub(super) fn records(&self) -> impl Iterator<Item = (u32, &Lease)> {
+        self.slots.iter().map(|(nth, slot)| (*nth, &slot.lease))
+    }
+
+    /// The slot that has this term.
+    pub(super) fn slot_under(&self, term: Term) -> Option<u32> {
+        self.records().find(|(_, lease)| lease.term == term).map(|(nth, _)| nth)
+    }
+
+    /// How the slot stands that has this term.
+    pub(super) fn under(&self, term: Term) -> Option<&Lease> {
+        self.slot_under(term).and_then(|nth| self.record(nth))
+    }
+
+    /// The member's heartbeat renewed a term of it up to then, and renews it no more.
+    pub(super) fn renewed_until_now(&mut self, slot: MemberSlot, term: Term, beaten_at: BootTime) {
+        let leases = self.slots.values_mut().map(|slot| &mut slot.lease);
+        for lease in leases.filter(|lease| lease.term == term) {
+            if let Hold::Held { renewed_at, .. } = &mut lease.hold
+                && lease.member == slot
+                && lease.kind.is_bound()
+            {
+                *renewed_at = (*renewed_at).max(beaten_at);
+            }
         }
     }
 }
 
 impl Ledger {
-    /// One lease, looked at in one moment.
-    pub fn lease_at<'a>(&'a self, now: Now, name: &'a LeaseName) -> LeaseAt<'a> {
-        let lease = self
-            .lease_names
-            .get(name)
-            .and_then(|index| self.leases.get(index))
-            .and_then(|entry| entry.lease.as_ref());
-        let beaten_at = lease
-            .and_then(|lease| self.members.get(&lease.member).map(|member| (lease, member)))
-            .filter(|(lease, member)| member.renewing.get(name) == Some(lease.term))
-            .map(|(_, member)| member.beaten_at);
-        LeaseAt { name, lease, now, beaten_at, terms_from: self.terms_from }
-    }
-
     pub(super) fn lease_index(&mut self, name: &LeaseName) -> u32 {
         if let Some(index) = self.lease_names.get(name) {
             return *index;
@@ -94,21 +102,22 @@ impl Ledger {
         self.lease_names.insert(name.clone(), index);
         let entry = Entry {
             name: name.clone(),
-            lease: None,
+            slots: BTreeMap::new(),
             line: BTreeMap::new(),
             watchers: BTreeMap::new(),
             turns: BTreeMap::new(),
-            armed: None,
             grants: 0,
         };
         self.leases.insert(index, entry);
         index
     }
 
-    pub(super) fn set_lease(&mut self, name: &LeaseName, lease: &Lease) {
+    pub(super) fn set_lease(&mut self, name: &LeaseName, nth: u32, lease: &Lease) {
         let index = self.lease_index(name);
         let Some(entry) = self.leases.get_mut(&index) else { return };
-        let old = entry.lease.replace(lease.clone());
+        let armed = entry.slots.get(&nth).and_then(|slot| slot.armed);
+        let slot = Slot { lease: lease.clone(), armed };
+        let old = entry.slots.insert(nth, slot).map(|slot| slot.lease);
         if !self.live {
             return;
         }
@@ -119,25 +128,25 @@ impl Ledger {
         if let Some(old) = old
             && let Some(member) = self.members.get_mut(&old.member)
         {
-            member.holds.remove(name);
-            member.step_down.remove(name);
+            let held = (name.clone(), old.term);
+            member.holds.remove(&(name.clone(), nth));
+            member.step_down.remove(&held);
             // Heartbeats go on renewing it through whatever does not change its holder; but
             // one the holder stopped to name is not renewed again behind its back.
-            let renewed = member.renewing.remove(name);
-            follows = renewed == Some(old.term) && old.member == lease.member;
+            follows = member.renewing.remove(name, old.term) && old.member == lease.member;
         }
-        self.name_holder(name, lease);
+        self.name_holder(name, nth, lease);
         if follows {
             self.renew_with_member(name, lease);
         }
     }
 
     /// The member finds what it holds.
-    pub(super) fn name_holder(&mut self, name: &LeaseName, lease: &Lease) {
+    pub(super) fn name_holder(&mut self, name: &LeaseName, nth: u32, lease: &Lease) {
         if lease.hold != Hold::Free
             && let Some(member) = self.members.get_mut(&lease.member)
         {
-            member.holds.insert(name.clone());
+            member.holds.insert((name.clone(), nth));
         }
     }
 
@@ -156,7 +165,7 @@ impl Ledger {
         }
         member.renewing.insert(name, lease, member.beaten_at);
         if lease.step_down_asked {
-            member.step_down.insert(name.clone());
+            member.step_down.insert((name.clone(), lease.term));
         }
     }
 
@@ -165,13 +174,21 @@ impl Ledger {
         &mut self,
         now: Now,
         name: &LeaseName,
+        nth: u32,
         decision: Decision,
         fx: &mut Effects,
     ) -> Outcome {
         let lease = decision.lease.clone();
-        let outcome = self.decided(now, name, decision, fx);
+        let is_new = self.slot_at(now, name, nth).term() != lease.term;
+        if is_new {
+            self.forget_ended(now, name, nth, &lease, fx);
+        }
+        let outcome = self.decided(now, name, nth, decision, fx);
         self.follow_lease(name, &lease);
-        self.arm_lease(now, name);
+        self.arm_lease(now, name, nth);
+        if is_new && nth != 0 {
+            self.end_wish(now, name, fx);
+        }
         outcome
     }
 
@@ -180,71 +197,76 @@ impl Ledger {
         &mut self,
         now: Now,
         name: &LeaseName,
+        nth: u32,
         decision: Decision,
         fx: &mut Effects,
     ) -> Outcome {
-        let before = self.lease_at(now, name).lease.map(|lease| lease.version);
+        let before = self.slot_at(now, name, nth).lease.map(|lease| lease.version);
         let visible = before != Some(decision.lease.version);
-        let change = Change::Lease { name: name.clone(), lease: Box::new(decision.lease) };
+        let (name_of, lease) = (name.clone(), Box::new(decision.lease));
+        let change = Change::Lease { name: name_of, slot: nth, lease };
         self.set(now, &change, fx);
         if visible {
             self.journal(change, fx);
             self.tell_watchers(now, name, fx);
             self.stir_line(name);
         }
-        self.arm_lease(now, name);
+        self.arm_lease(now, name, nth);
         decision.outcome
     }
 
+    /// The same for a decision that is no answer.
+    pub(super) fn redecided(
+        &mut self,
+        now: Now,
+        name: &LeaseName,
+        nth: u32,
+        lease: Lease,
+        fx: &mut Effects,
+    ) {
+        self.decided(now, name, nth, Decision { lease, outcome: Outcome::Done }, fx);
+    }
+
     /// Writes down why a term ended, for those who will ask.
-    fn note_end(&mut self, now: Now, name: &LeaseName, term: Term, by: EndedBy, fx: &mut Effects) {
+    pub(super) fn note_end(
+        &mut self,
+        now: Now,
+        name: &LeaseName,
+        term: Term,
+        by: EndedBy,
+        fx: &mut Effects,
+    ) {
         let change = Change::TermEnded { name: name.clone(), term, at: now.wall, by };
         self.emit(now, change, fx);
     }
 
-    /// Writes down that the newest term is over because its time is.
-    pub(super) fn note_over(&mut self, now: Now, name: &LeaseName, fx: &mut Effects) {
-        let at = self.lease_at(now, name);
-        let by = match at.state() {
-            LeaseState::Expired => EndedBy::RanOut,
-            LeaseState::Broken => EndedBy::Broken,
-            LeaseState::Available | LeaseState::Leased | LeaseState::Breaking => return,
-        };
-        if let Some(term) = at.lease.map(|lease| lease.term) {
-            self.note_end(now, name, term, by, fx);
-        }
-    }
-
-    /// Before somebody acts on a lease that has ended and whose timer has not fired yet: what it
-    /// would have written down.
-    fn note_overdue(&mut self, now: Now, name: &LeaseName, fx: &mut Effects) {
-        if self.is_overdue(now, name) {
-            self.note_over(now, name, fx);
-        }
-    }
-
-    /// Gives a free lease to the successor that its holder named if that one waits, else to the one
-    /// an operator named, else to the first in line that is still here: a grant to somebody who has gone would be a term without a leader (E7).
+    /// Gives what is free of a lease to the successor that its holder named if that one waits, else
+    /// to the one an operator named, else to the first in line that is still here: a grant to
+    /// somebody who has gone would be a term without a leader (E7).
     pub(super) fn grant_next(
         &mut self,
         now: Now,
         name: &LeaseName,
-        successor: Option<MemberId>,
+        mut successor: Option<MemberId>,
         fx: &mut Effects,
     ) {
         let Some(index) = self.lease_names.get(name).copied() else { return };
         loop {
-            let at = self.lease_at(now, name);
-            if at.holder().is_some() || at.is_paused() {
-                return;
-            }
+            let held: Vec<LeaseAt<'_>> = self.held_slots(now, name);
             let Some(entry) = self.leases.get(&index) else { return };
+            // An id is one holder's: who changed its own to that of one who waits is waited for.
+            let can_have =
+                |waiter: &Waiter| held.iter().all(|at| at.id() != Some(waiter.acquire.id));
+            let mut line = entry.in_order().filter(|(_, waiter)| can_have(waiter));
             let wanted = successor.and_then(|id| self.member_ids.get(&id));
-            let next = wanted
-                .and_then(|slot| entry.in_order().find(|(_, waiter)| waiter.member == *slot))
-                .or_else(|| entry.in_order().next());
-            let Some((ticket, waiter)) = next else { return };
+            let named = wanted
+                .and_then(|slot| entry.in_order().find(|(_, w)| w.member == *slot && can_have(w)));
+            let Some((ticket, waiter)) = named.or_else(|| line.next()) else { return };
             let waiter = waiter.clone();
+            drop(line);
+            let slots = self.recorded_slots(now, name).unwrap_or(waiter.acquire.slots);
+            let free = self.free_slot(now, name, slots).filter(|_| !self.is_lease_paused(name));
+            let Some(nth) = free else { return };
             let may = self.check_waiting(now, ticket);
             self.withdraw(ticket);
             if let Err(refusal) = may {
@@ -255,11 +277,15 @@ impl Ledger {
                 refuse(ticket, Refusal::MemberGone, fx);
                 continue;
             }
-            match self.lease_at(now, name).acquire(&waiter.acquire, waiter.member) {
+            let decided = self.same_slots(now, &waiter.acquire).and_then(|()| {
+                self.slot_at(now, name, nth).acquire(&waiter.acquire, waiter.member)
+            });
+            match decided {
                 Ok(decision) => {
-                    let result = Ok(self.granted(now, name, decision, fx));
+                    successor = None;
+                    let result = Ok(self.granted(now, name, nth, decision, fx));
                     fx.answers.push(Answer { ticket, result, barrier: Barrier::Durable });
-                    self.confirm_repeats(now, name, &waiter, fx);
+                    self.confirm_repeats(now, name, nth, &waiter, fx);
                 }
                 Err(refusal) => refuse(ticket, refusal.into(), fx),
             }
@@ -269,18 +295,26 @@ impl Ledger {
     /// A member that asked again under the same id, not knowing that its first ask stands in line,
     /// hears of the grant in both places. Left in line, the other ask would be granted a term when
     /// nobody expects one any more.
-    fn confirm_repeats(&mut self, now: Now, name: &LeaseName, first: &Waiter, fx: &mut Effects) {
+    fn confirm_repeats(
+        &mut self,
+        now: Now,
+        name: &LeaseName,
+        nth: u32,
+        first: &Waiter,
+        fx: &mut Effects,
+    ) {
         let entry = self.lease_names.get(name).and_then(|index| self.leases.get(index));
         let line = entry.into_iter().flat_map(|entry| &entry.line);
         let repeats: Vec<(Ticket, Acquire)> = line
             .filter(|(_, waiter)| waiter.member == first.member)
             .filter(|(_, waiter)| waiter.acquire.id == first.acquire.id)
+            .filter(|(_, waiter)| waiter.acquire.slots == first.acquire.slots)
             .map(|((_, ticket), waiter)| (*ticket, waiter.acquire.clone()))
             .collect();
         for (ticket, acquire) in repeats {
-            if let Ok(decision) = self.lease_at(now, name).acquire(&acquire, first.member) {
+            if let Ok(decision) = self.slot_at(now, name, nth).acquire(&acquire, first.member) {
                 self.withdraw(ticket);
-                let result = Ok(self.granted(now, name, decision, fx));
+                let result = Ok(self.granted(now, name, nth, decision, fx));
                 fx.answers.push(Answer { ticket, result, barrier: Barrier::Durable });
             }
         }
@@ -295,6 +329,7 @@ impl Ledger {
         fx: &mut Effects,
     ) -> Result<Option<Outcome>, Refusal> {
         check_ttl(acquire.kind, acquire.ttl_ms)?;
+        check_slots(acquire.kind, acquire.slots)?;
         if acquire.metadata.len() > limits::METADATA_BYTES_MAX {
             return Err(Refusal::TooLarge {
                 what: "a holder's metadata",
@@ -309,11 +344,16 @@ impl Ledger {
         self.check_lease_room(name)?;
         let index = self.lease_index(name);
         // Those who wait are older than this request: they go first if the lease has ended.
-        if self.is_overdue(now, name) {
-            self.lease_fired(now, now.boot, index, fx);
+        let slots = self.leases[&index].slots.keys().copied();
+        let over: Vec<u32> = slots.filter(|nth| self.is_overdue(now, name, *nth)).collect();
+        for nth in over {
+            self.lease_fired(now, now.boot, (index, nth), fx);
         }
-        let refusal = match self.lease_at(now, name).acquire(acquire, request.member) {
-            Ok(decision) => return Ok(Some(self.granted(now, name, decision, fx))),
+        let decided = self.slot_for(now, acquire).and_then(|nth| {
+            Ok((nth, self.slot_at(now, name, nth).acquire(acquire, request.member)?))
+        });
+        let refusal = match decided {
+            Ok((nth, decision)) => return Ok(Some(self.granted(now, name, nth, decision, fx))),
             Err(refusal) => refusal,
         };
         let can_wait = matches!(
@@ -356,7 +396,7 @@ impl Ledger {
         let looked = entry.watchers.remove(&ticket).or_else(|| entry.turns.remove(&ticket));
         let left = looked.or_else(|| entry.withdraw(ticket));
         let nobody = entry.watchers.is_empty() && entry.turns.is_empty() && entry.line.is_empty();
-        if entry.lease.is_none() && nobody {
+        if entry.slots.is_empty() && nobody {
             self.lease_names.remove(&entry.name);
             self.leases.remove(&index);
         } else if !entry.turns.is_empty() {
@@ -372,8 +412,9 @@ impl Ledger {
         id: LeaseId,
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let decision = self.lease_at(now, name).renew(id)?;
-        Ok(self.decided(now, name, decision, fx))
+        let nth = self.slot_of(now, name, id);
+        let decision = self.slot_at(now, name, nth).renew(id)?;
+        Ok(self.decided(now, name, nth, decision, fx))
     }
 
     pub(super) fn change_lease(
@@ -384,13 +425,20 @@ impl Ledger {
         to: LeaseId,
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let at = self.lease_at(now, name);
+        let nth = self.slot_to_change(now, name, id, to)?;
+        let at = self.slot_at(now, name, nth);
         let before = at.lease.map(|lease| lease.term);
         let decision = at.change(id, to)?;
-        if let Some(term) = before.filter(|term| *term != decision.lease.term) {
+        let ended = before.filter(|term| *term != decision.lease.term);
+        if let Some(term) = ended {
             self.note_end(now, name, term, EndedBy::ChangedId, fx);
+            self.forget_ended(now, name, nth, &decision.lease, fx);
         }
-        Ok(self.decided(now, name, decision, fx))
+        let outcome = self.decided(now, name, nth, decision, fx);
+        if ended.is_some() && nth != 0 {
+            self.end_wish(now, name, fx);
+        }
+        Ok(outcome)
     }
 
     pub(super) fn release_lease(
@@ -402,14 +450,15 @@ impl Ledger {
         by: EndedBy,
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let at = self.lease_at(now, name);
+        let nth = self.slot_of(now, name, id);
+        let at = self.slot_at(now, name, nth);
         let decision = at.release(id)?;
         if at.holder().is_some() {
             self.note_end(now, name, decision.lease.term, by, fx);
         } else {
-            self.note_overdue(now, name, fx);
+            self.note_overdue(now, name, nth, fx);
         }
-        let outcome = self.decided(now, name, decision, fx);
+        let outcome = self.decided(now, name, nth, decision, fx);
         self.grant_next(now, name, successor, fx);
         Ok(outcome)
     }
@@ -421,24 +470,38 @@ impl Ledger {
         period_ms: Option<u64>,
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let at = self.lease_at(now, name);
-        let decision = at.break_hold(period_ms)?;
-        let was_held = at.holder().is_some();
-        self.note_overdue(now, name, fx);
-        let outcome = self.decided(now, name, decision, fx);
-        if was_held {
-            self.note_over(now, name, fx);
+        let mut slots = self.held_numbers(now, name);
+        if slots.is_empty() {
+            slots.push(self.shown_slot(now, name));
+        }
+        let mut longest_ms = 0;
+        for nth in slots {
+            let at = self.slot_at(now, name, nth);
+            let decision = at.break_hold(period_ms)?;
+            let was_held = at.holder().is_some();
+            self.note_overdue(now, name, nth, fx);
+            if let Outcome::Breaking { remaining_ms } = self.decided(now, name, nth, decision, fx) {
+                longest_ms = remaining_ms.max(longest_ms);
+            }
+            if was_held {
+                self.note_over(now, name, nth, fx);
+            }
         }
         self.grant_next(now, name, None, fx);
-        Ok(outcome)
+        Ok(Outcome::Breaking { remaining_ms: longest_ms })
     }
 
     pub(super) fn touch_lease(&mut self, now: Now, name: &LeaseName, fx: &mut Effects) -> Outcome {
-        if let Some(lease) = self.lease_at(now, name).touch() {
-            self.note_overdue(now, name, fx);
-            self.decided(now, name, Decision { lease, outcome: Outcome::Done }, fx);
-            self.grant_next(now, name, None, fx);
+        let touched: Vec<(u32, Lease)> =
+            self.slots_at(now, name).filter_map(|(nth, at)| Some((nth, at.touch()?))).collect();
+        if touched.is_empty() {
+            return Outcome::Done;
         }
+        for (nth, lease) in touched {
+            self.note_overdue(now, name, nth, fx);
+            self.redecided(now, name, nth, lease, fx);
+        }
+        self.grant_next(now, name, None, fx);
         Outcome::Done
     }
 
@@ -449,15 +512,31 @@ impl Ledger {
         successor: Option<MemberId>,
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let at = self.lease_at(now, name);
-        let slot = match successor {
-            Some(_) if at.holder().is_none() => None,
-            Some(_) if at.is_paused() => return Err(LeaseRefusal::Paused(name.clone()).into()),
-            Some(member) => Some(self.slot_in_line(name, member)?),
-            None => None,
+        let held = self.held_numbers(now, name);
+        if held.is_empty() {
+            return Err(LeaseRefusal::NotPresent(name.clone()).into());
+        }
+        let Some(member) = successor else {
+            for nth in held {
+                let decision = self.slot_at(now, name, nth).ask_step_down(None)?;
+                self.decided(now, name, nth, decision, fx);
+            }
+            return Ok(Outcome::Done);
         };
-        let decision = at.ask_step_down(slot)?;
-        Ok(self.decided(now, name, decision, fx))
+        if self.is_lease_paused(name) {
+            return Err(LeaseRefusal::Paused(name.clone()).into());
+        }
+        // One follows one: of several it is the one that has led longest.
+        let nth = self.shown_slot(now, name);
+        let mut slot = Some(self.slot_in_line(name, member)?);
+        if nth != 0 {
+            let wish = slot.take().and_then(|slot| self.slot_at(now, name, 0).name_successor(slot));
+            if let Some(lease) = wish {
+                self.redecided(now, name, 0, lease, fx);
+            }
+        }
+        let decision = self.slot_at(now, name, nth).ask_step_down(slot)?;
+        Ok(self.decided(now, name, nth, decision, fx))
     }
 
     /// The member's slot, if it waits for the lease.
@@ -478,64 +557,47 @@ impl Ledger {
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         self.check_lease_room(name)?;
-        let decision = self.lease_at(now, name).pause(keep_leader);
-        Ok(self.decided(now, name, decision, fx))
+        let decision = self.slot_at(now, name, 0).pause(keep_leader);
+        let outcome = self.decided(now, name, 0, decision, fx);
+        let mut others = self.held_numbers(now, name);
+        others.retain(|nth| *nth != 0 && !keep_leader);
+        for nth in others {
+            let decision = self.slot_at(now, name, nth).ask_step_down(None)?;
+            self.decided(now, name, nth, decision, fx);
+        }
+        Ok(outcome)
     }
 
     pub(super) fn resume_lease(&mut self, now: Now, name: &LeaseName, fx: &mut Effects) -> Outcome {
-        if let Some(lease) = self.lease_at(now, name).resume() {
-            self.decided(now, name, Decision { lease, outcome: Outcome::Done }, fx);
+        if let Some(lease) = self.slot_at(now, name, 0).resume() {
+            self.redecided(now, name, 0, lease, fx);
             self.grant_next(now, name, None, fx);
         }
         Outcome::Done
-    }
-
-    /// Whether a member holds a lease under a term at this moment.
-    pub(super) fn is_held(&self, now: Now, name: &LeaseName, term: Term, slot: MemberSlot) -> bool {
-        let at = self.lease_at(now, name);
-        at.state() == LeaseState::Leased
-            && at.lease.is_some_and(|lease| lease.term == term && lease.member == slot)
-    }
-
-    /// The bound leases a member holds, with their ids: also those it has stopped to name.
-    pub(super) fn held_by(&self, now: Now, slot: MemberSlot) -> Vec<(LeaseName, LeaseId)> {
-        let Some(member) = self.members.get(&slot) else { return Vec::new() };
-        let held = member.holds.iter().filter_map(|name| {
-            let at = self.lease_at(now, name);
-            let (id, _) = at.holder()?;
-            (at.lease?.kind.is_bound()).then(|| (name.clone(), id))
-        });
-        held.collect()
-    }
-
-    /// All leases a member holds, with their terms.
-    pub(super) fn leases_of(&self, now: Now, slot: MemberSlot) -> Vec<(LeaseName, Term)> {
-        let Some(member) = self.members.get(&slot) else { return Vec::new() };
-        let held = member.holds.iter().filter_map(|name| {
-            let at = self.lease_at(now, name);
-            at.holder().and(at.lease).map(|lease| (name.clone(), lease.term))
-        });
-        held.collect()
     }
 
     /// After a restart everybody who held a lease has it for a full duration from `now`. A break
     /// goes on: what remained of it when it was written down is counted from `now` too, which is
     /// `later` than its record was read.
     pub(super) fn restart_lease(&mut self, now: Now, later_ms: u64, index: u32) {
-        let Some(lease) = self.leases.get_mut(&index).and_then(|entry| entry.lease.as_mut()) else {
-            return;
-        };
-        match &mut lease.hold {
-            Hold::Free => {}
-            Hold::Held { renewed_at, .. } => *renewed_at = now.boot,
-            Hold::Broken { until, .. } => *until = until.plus_ms(later_ms),
+        let entry = self.leases.get_mut(&index).into_iter();
+        for slot in entry.flat_map(|entry| entry.slots.values_mut()) {
+            match &mut slot.lease.hold {
+                Hold::Free => {}
+                Hold::Held { renewed_at, .. } => *renewed_at = now.boot,
+                Hold::Broken { until, .. } => *until = until.plus_ms(later_ms),
+            }
         }
     }
 
-    /// Leases by index, for snapshots.
-    pub(super) fn lease_from(&self, index: u32) -> impl Iterator<Item = (u32, &LeaseName, &Lease)> {
-        self.leases
-            .range(index..)
-            .filter_map(|(index, entry)| Some((*index, &entry.name, entry.lease.as_ref()?)))
+    /// Leases by index and slot, for snapshots.
+    pub(super) fn lease_from(
+        &self,
+        (index, first): (u32, u32),
+    ) -> impl Iterator<Item = ((u32, u32), &LeaseName, &Lease)> {
+        self.leases.range(index..).flat_map(move |(at, entry)| {
+            let records = entry.records().filter(move |(nth, _)| *at != index || *nth >= first);
+            records.map(|(nth, lease)| ((*at, nth), &entry.name, lease))
+        })
     }
 }

@@ -29,14 +29,14 @@ pub(super) struct Member {
     pub(super) beaten_at: BootTime,
     /// When its presence ended.
     pub(super) gone_at: Option<BootTime>,
-    /// Leases that name it, whether or not its heartbeats renew them.
-    pub(super) holds: BTreeSet<LeaseName>,
+    /// Leases that name it, with the slot, whether or not its heartbeats renew them.
+    pub(super) holds: BTreeSet<(LeaseName, u32)>,
     /// Leases its heartbeats renew: those both sides agree on.
     pub(super) renewing: Renewing,
     /// When its timer for these fires.
     pub(super) beat_armed: Option<BootTime>,
     /// Of these, those somebody asked it to step down from.
-    pub(super) step_down: BTreeSet<LeaseName>,
+    pub(super) step_down: BTreeSet<(LeaseName, Term)>,
     pub(super) kept: BTreeMap<RequestNumber, KeptOutcome>,
     /// It has heard the answers of all requests below this one.
     pub(super) heard_below: RequestNumber,
@@ -135,7 +135,7 @@ impl Ledger {
     pub(super) fn set_member_gone(&mut self, now: Now, slot: MemberSlot, forgotten: bool) {
         self.last_member = self.last_member.max(slot);
         // Its last heartbeat still counts: its leases end when they would have (E3).
-        self.agree(now, slot, &BTreeMap::new());
+        self.agree(now, slot, &BTreeSet::new());
         let Some(member) = self.members.get_mut(&slot) else { return };
         member.gone_at.get_or_insert(now.boot);
         let id = member.id;
@@ -165,10 +165,10 @@ impl Ledger {
                 beat.resync = renewing.len() != *count as usize || renewing.digest() != *shown;
             }
             HeldSet::List(list) => {
-                let mut agreed = BTreeMap::new();
+                let mut agreed = BTreeSet::new();
                 for (name, term) in list {
                     if self.is_held(now, name, *term, slot) {
-                        agreed.insert(name.clone(), *term);
+                        agreed.insert((name.clone(), *term));
                     } else {
                         beat.lost.push((name.clone(), *term));
                     }
@@ -181,9 +181,7 @@ impl Ledger {
             member.beaten_at = now.boot;
             member.renewing.beaten(now.boot);
         }
-        let asked = member.step_down.iter();
-        beat.step_down =
-            asked.filter_map(|name| Some((name.clone(), member.renewing.get(name)?))).collect();
+        beat.step_down = member.step_down.iter().cloned().collect();
         Ok(Outcome::Beat(beat))
     }
 
@@ -193,53 +191,50 @@ impl Ledger {
         if renewing.first_end().is_none_or(|at| at > now.boot) {
             return;
         }
-        let ended: Vec<LeaseName> = renewing
+        let ended: Vec<(LeaseName, Term)> = renewing
             .iter()
             .filter(|(name, term)| !self.is_held(now, name, *term, slot))
-            .map(|(name, _)| name.clone())
+            .map(|(name, term)| (name.clone(), term))
             .collect();
-        for name in ended {
+        for (name, term) in ended {
             // What is left to be told of its end is told when its timer fires.
-            self.arm_alone(now, &name);
-            self.stop_renewing(slot, &name);
+            self.arm_alone(now, &name, term);
+            self.stop_renewing(slot, &name, term);
         }
     }
 
     /// The member's heartbeats do not renew this one any more.
-    pub(super) fn stop_renewing(&mut self, slot: MemberSlot, name: &LeaseName) {
+    pub(super) fn stop_renewing(&mut self, slot: MemberSlot, name: &LeaseName, term: Term) {
         if let Some(member) = self.members.get_mut(&slot) {
-            member.renewing.remove(name);
-            member.step_down.remove(name);
+            member.renewing.remove(name, term);
+            member.step_down.remove(&(name.clone(), term));
         }
     }
 
     /// From here on the member's heartbeats renew these. What it no longer names keeps the time
     /// of its last renewal and runs out by itself.
-    fn agree(&mut self, now: Now, slot: MemberSlot, agreed: &BTreeMap<LeaseName, Term>) {
+    fn agree(&mut self, now: Now, slot: MemberSlot, agreed: &BTreeSet<(LeaseName, Term)>) {
         let Some(member) = self.members.get(&slot) else { return };
         let beaten_at = member.beaten_at;
-        let renewing = member.renewing.iter();
-        let dropped: Vec<LeaseName> = renewing
-            .filter(|(name, term)| agreed.get(*name) != Some(term))
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in dropped {
-            self.stop_renewing(slot, &name);
+        let renewing = member.renewing.iter().map(|(name, term)| (name.clone(), term));
+        let dropped: Vec<_> = renewing.filter(|held| !agreed.contains(held)).collect();
+        for (name, term) in dropped {
+            self.stop_renewing(slot, &name, term);
             if let Some(entry) = self.lease_names.get(&name).and_then(|i| self.leases.get_mut(i)) {
-                entry.renewed_until_now(slot, beaten_at);
+                entry.renewed_until_now(slot, term, beaten_at);
             }
-            self.arm_alone(now, &name);
+            self.arm_alone(now, &name, term);
         }
         let Some(member) = self.members.get_mut(&slot) else { return };
         member.step_down.clear();
-        for name in agreed.keys() {
+        for (name, term) in agreed {
             let entry = self.lease_names.get(name).and_then(|index| self.leases.get(index));
-            let Some(lease) = entry.and_then(|entry| entry.lease.as_ref()) else { continue };
-            if member.renewing.get(name).is_none() {
+            let Some(lease) = entry.and_then(|entry| entry.under(*term)) else { continue };
+            if !member.renewing.contains(name, *term) {
                 member.renewing.insert(name, lease, beaten_at);
             }
             if lease.step_down_asked {
-                member.step_down.insert(name.clone());
+                member.step_down.insert((name.clone(), *term));
             }
         }
     }
@@ -271,8 +266,8 @@ impl Ledger {
             Loss::Disconnected if !self.members.contains_key(&slot) => Err(Refusal::MemberGone),
             Loss::Disconnected => {
                 let mut held = self.held_by(now, slot);
-                held.retain(|(name, _)| {
-                    let lease = self.lease_at(now, name).lease;
+                held.retain(|(name, nth, _)| {
+                    let lease = self.slot_at(now, name, *nth).lease;
                     lease.is_some_and(|lease| lease.kind == LeaseKind::Connected)
                 });
                 self.release_all(now, &held, EndedBy::Disconnected, fx);
@@ -302,11 +297,11 @@ impl Ledger {
     fn release_all(
         &mut self,
         now: Now,
-        held: &[(LeaseName, LeaseId)],
+        held: &[(LeaseName, u32, LeaseId)],
         by: EndedBy,
         fx: &mut Effects,
     ) {
-        for (lease, id) in held {
+        for (lease, _, id) in held {
             // Held a moment ago, by this member: a refusal could only say that it is free already.
             let _ = self.release_lease(now, lease, *id, None, by, fx);
         }

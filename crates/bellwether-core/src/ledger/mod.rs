@@ -28,6 +28,7 @@ mod send;
 mod sessions;
 mod set;
 mod settle;
+mod slots;
 mod snapshot;
 mod stats;
 mod tick;

@@ -295,11 +295,13 @@ impl Ledger {
             Waits::Messages(..) => (Ok(Outcome::Received(Vec::new())), Barrier::Appended),
             Waits::Session(_) => (Ok(Outcome::Session(None)), Barrier::Durable),
             Waits::Lease(lease) => {
-                let name = self.leases[&lease].name.clone();
-                let at = self.lease_at(now, &name);
-                let is_paused = at.holder().is_none() && at.is_paused();
+                let entry = &self.leases[&lease];
+                let waiter = entry.line.iter().find(|((_, waits), _)| *waits == ticket);
+                let slots = waiter.map_or(1, |(_, waiter)| waiter.acquire.slots);
+                let is_free = self.held_numbers(now, &entry.name).len() < slots as usize;
+                let is_paused = is_free && self.is_lease_paused(&entry.name);
                 let kind = if is_paused { LeaseRefusal::Paused } else { LeaseRefusal::NotGranted };
-                (Err(kind(name).into()), Barrier::Durable)
+                (Err(kind(entry.name.clone()).into()), Barrier::Durable)
             }
             Waits::Turn(_) => (Ok(Outcome::Turn { next: false }), Barrier::Durable),
             Waits::Watch(lease) => {

@@ -16,7 +16,9 @@ use crate::time::BootTime;
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Renewing {
-    leases: BTreeMap<LeaseName, Renewed>,
+    /// One for each slot of a lease that the member holds.
+    leases: BTreeMap<LeaseName, Vec<Renewed>>,
+    count: usize,
     digest: u64,
     /// How many of them last how long after a renewal.
     held_ms: BTreeMap<u64, u32>,
@@ -31,13 +33,12 @@ struct Renewed {
 }
 
 impl Renewing {
-    /// Under which term a lease is in the set.
-    pub(super) fn get(&self, name: &LeaseName) -> Option<Term> {
-        self.leases.get(name).map(|renewed| renewed.term)
+    pub(super) fn contains(&self, name: &LeaseName, term: Term) -> bool {
+        self.leases.get(name).is_some_and(|held| held.iter().any(|renewed| renewed.term == term))
     }
 
     pub(super) fn len(&self) -> usize {
-        self.leases.len()
+        self.count
     }
 
     pub(super) fn digest(&self) -> u64 {
@@ -45,12 +46,13 @@ impl Renewing {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&LeaseName, Term)> {
-        self.leases.iter().map(|(name, renewed)| (name, renewed.term))
+        let held = self.leases.iter();
+        held.flat_map(|(name, held)| held.iter().map(move |renewed| (name, renewed.term)))
     }
 
-    /// Puts a lease in, renewed when it says itself or by the member's heartbeat at `beaten_at`.
+    /// Puts a term in, renewed when it says itself or by the member's heartbeat at `beaten_at`.
     pub(super) fn insert(&mut self, name: &LeaseName, lease: &Lease, beaten_at: BootTime) {
-        self.remove(name);
+        self.remove(name, lease.term);
         let renewed_at = match lease.hold {
             Hold::Held { renewed_at, .. } => renewed_at.max(beaten_at),
             Hold::Free | Hold::Broken { .. } => beaten_at,
@@ -60,13 +62,20 @@ impl Renewing {
         // One that stands by itself ends whatever the heartbeats do: it must be looked at.
         let held_ms = if lease.kind.is_bound() { lease.held_ms() } else { 0 };
         *self.held_ms.entry(held_ms).or_default() += 1;
+        self.count += 1;
         self.digest = self.digest.wrapping_add(digest([(name, lease.term)]));
-        self.leases.insert(name.clone(), Renewed { term: lease.term, held_ms });
+        self.leases.entry(name.clone()).or_default().push(Renewed { term: lease.term, held_ms });
     }
 
-    /// Takes a lease out; the term it was in under.
-    pub(super) fn remove(&mut self, name: &LeaseName) -> Option<Term> {
-        let Renewed { term, held_ms } = self.leases.remove(name)?;
+    /// Takes a term out; whether it was in.
+    pub(super) fn remove(&mut self, name: &LeaseName, term: Term) -> bool {
+        let Some(held) = self.leases.get_mut(name) else { return false };
+        let Some(at) = held.iter().position(|renewed| renewed.term == term) else { return false };
+        let held_ms = held.swap_remove(at).held_ms;
+        if held.is_empty() {
+            self.leases.remove(name);
+        }
+        self.count -= 1;
         self.digest = self.digest.wrapping_sub(digest([(name, term)]));
         if let Some(count) = self.held_ms.get_mut(&held_ms) {
             *count -= 1;
@@ -74,7 +83,7 @@ impl Renewing {
                 self.held_ms.remove(&held_ms);
             }
         }
-        Some(term)
+        true
     }
 
     /// A heartbeat renewed all of them.
@@ -112,6 +121,7 @@ mod tests {
             step_down_asked: false,
             successor: MemberSlot(0),
             paused: false,
+            slots: 1,
         }
     }
 
@@ -122,10 +132,13 @@ mod tests {
         renewing.insert(&a, &lease(1, 1_000, 0), BootTime(0));
         renewing.insert(&b, &lease(2, 1_000, 0), BootTime(0));
         renewing.insert(&a, &lease(3, 1_000, 0), BootTime(0));
-        assert_eq!(renewing.digest(), digest([(&a, Term(3)), (&b, Term(2))]));
-        assert_eq!(renewing.remove(&b), Some(Term(2)));
+        renewing.insert(&a, &lease(3, 1_000, 0), BootTime(0));
+        assert_eq!(renewing.digest(), digest([(&a, Term(1)), (&a, Term(3)), (&b, Term(2))]));
+        assert_eq!(renewing.iter().count(), renewing.len());
+        assert!(renewing.remove(&b, Term(2)) && renewing.remove(&a, Term(1)));
         assert_eq!(renewing.digest(), digest([(&a, Term(3))]));
-        assert_eq!((renewing.len(), renewing.remove(&b)), (1, None));
+        assert!(renewing.contains(&a, Term(3)) && !renewing.contains(&a, Term(1)));
+        assert_eq!((renewing.len(), renewing.remove(&b, Term(2))), (1, false));
     }
 
     #[test]
@@ -140,7 +153,7 @@ mod tests {
         assert_eq!(renewing.first_end(), Some(BootTime(800 + 1_050)));
         renewing.insert(&name("old"), &lease(1, 2_000, 100), BootTime(800));
         assert_eq!(renewing.first_end(), Some(BootTime(800 + 1_050)), "the heartbeat counts");
-        renewing.remove(&name("short"));
+        assert!(renewing.remove(&name("short"), Term(1)));
         assert_eq!(renewing.first_end(), Some(BootTime(800 + 2_100)));
         let standing = Lease { kind: LeaseKind::Standing, ..lease(1, 1_000, 900) };
         renewing.insert(&name("standing"), &standing, BootTime(800));

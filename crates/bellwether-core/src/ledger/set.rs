@@ -98,7 +98,7 @@ impl Ledger {
                     member.keep(*number, *answered_below, outcome.clone());
                 }
             }
-            Change::Lease { name, lease } => self.set_lease(name, lease),
+            Change::Lease { name, slot, lease } => self.set_lease(name, *slot, lease),
             // What happened changes nothing of how things are.
             Change::TermEnded { .. } => {}
             Change::TermsFrom { term } => self.terms_from = self.terms_from.max(*term),

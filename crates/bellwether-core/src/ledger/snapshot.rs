@@ -26,7 +26,7 @@ enum Stage {
     Opening,
     Member(MemberSlot),
     Kept(MemberSlot, RequestNumber),
-    Lease(u32),
+    Lease(u32, u32),
     Queue(QueueId),
     Session(QueueId, LaneId),
     Seen(QueueId, u64),
@@ -120,16 +120,18 @@ impl Ledger {
 
     fn start_members(&mut self, now: Now, fx: &mut Effects) {
         let later_ms = self.replayed_at.map_or(0, |at| at.ms_until(now.boot));
-        let leases: Vec<u32> = self.lease_from(0).map(|(index, ..)| index).collect();
-        for index in &leases {
-            self.restart_lease(now, later_ms, *index);
+        let leases: Vec<u32> = self.leases.keys().copied().collect();
+        for index in leases {
+            self.restart_lease(now, later_ms, index);
         }
-        let leases: Vec<_> =
-            self.lease_from(0).map(|(_, name, lease)| (name.clone(), lease.clone())).collect();
-        for (name, lease) in leases {
-            self.name_holder(&name, &lease);
+        let leases: Vec<_> = self
+            .lease_from((0, 0))
+            .map(|((_, nth), name, lease)| (name.clone(), nth, lease.clone()))
+            .collect();
+        for (name, nth, lease) in leases {
+            self.name_holder(&name, nth, &lease);
             self.follow_lease(&name, &lease);
-            self.arm_lease(now, &name);
+            self.arm_lease(now, &name, nth);
         }
         let slots: Vec<MemberSlot> = self.members.keys().copied().collect();
         for slot in slots {
@@ -171,7 +173,7 @@ impl Ledger {
         match stage {
             Stage::Opening => self.write_opening(write),
             Stage::Member(from) => match self.members.range(from..).next() {
-                None => (0, Stage::Lease(0)),
+                None => (0, Stage::Lease(0, 0)),
                 Some((slot, member)) => {
                     (write_member(*slot, member, write), Stage::Kept(*slot, RequestNumber(0)))
                 }
@@ -187,10 +189,10 @@ impl Ledger {
                 });
                 write_some(kept, max, next, write)
             }
-            Stage::Lease(from) => {
-                let leases = self.lease_from(from).map(|(index, name, lease)| {
+            Stage::Lease(from, first) => {
+                let leases = self.lease_from((from, first)).map(|((index, slot), name, lease)| {
                     let (name, lease) = (name.clone(), Box::new(lease.clone()));
-                    (Stage::Lease(index), Change::Lease { name, lease })
+                    (Stage::Lease(index, slot), Change::Lease { name, slot, lease })
                 });
                 write_some(leases, max, Stage::Queue(QueueId(0)), write)
             }
@@ -278,7 +280,7 @@ impl Ledger {
 
     /// The highest term granted to anybody, or the floor of those to come.
     pub fn highest_term(&self) -> Term {
-        self.lease_from(0).map(|(_, _, lease)| lease.term).fold(self.terms_from, Term::max)
+        self.lease_from((0, 0)).map(|(_, _, lease)| lease.term).fold(self.terms_from, Term::max)
     }
 
     /// About how many bytes a snapshot has with its contents, for whoever watches it being taken.

@@ -46,7 +46,7 @@ impl Ledger {
 
     /// How many names have a lease, or had one.
     pub fn lease_count(&self) -> usize {
-        self.lease_from(0).count()
+        self.lease_from((0, 0)).filter(|((_, slot), ..)| *slot == 0).count()
     }
 
     /// How many members are here.

@@ -55,7 +55,7 @@ impl Ledger {
             Timer::Idle(queue) => self.idle_fired(now, due, queue, fx),
             Timer::Seen(queue) => self.seen_fired(now, queue),
             Timer::Member(slot) => self.member_fired(now, due, slot, fx),
-            Timer::Lease(index) => self.lease_fired(now, due, index, fx),
+            Timer::Lease(index, slot) => self.lease_fired(now, due, (index, slot), fx),
         }
     }
 

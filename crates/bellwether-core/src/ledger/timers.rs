@@ -23,7 +23,8 @@ pub(super) enum Timer {
     Idle(QueueId),
     Seen(QueueId),
     Member(MemberSlot),
-    Lease(u32),
+    /// Which, and which of its slots.
+    Lease(u32, u32),
 }
 
 /// All timers, of both clocks.

@@ -5,7 +5,7 @@ use crate::error::Refusal;
 use crate::lease::LeaseAt;
 use crate::limits;
 use crate::name::{LeaseName, MemberSlot, Ticket};
-use crate::outcome::{Answer, Barrier, LeaseInfo, LeaseState, Outcome};
+use crate::outcome::{Answer, Barrier, HolderInfo, LeaseInfo, LeaseState, Outcome};
 use crate::time::Now;
 
 use super::{Effects, Ledger, Waits};
@@ -29,6 +29,8 @@ impl Ledger {
     fn lease_info(&self, now: Now, name: &LeaseName) -> Option<LeaseInfo> {
         let at = self.lease_at(now, name);
         let lease = at.lease?;
+        let held = self.held_slots(now, name);
+        let first = self.slot_at(now, name, 0).lease;
         let entry = self.leases.get(self.lease_names.get(name)?)?;
         let member_id = |slot: MemberSlot| self.members.get(&slot).map(|member| member.id);
         let holder = at.holder();
@@ -43,12 +45,38 @@ impl Ledger {
             ttl_ms: lease.ttl_ms,
             remaining_ms: at.remaining_ms(),
             granted_at: lease.granted_at,
-            version: version(&at),
+            version: self.version(now, name),
             step_down_asked: holder.is_some() && lease.step_down_asked,
-            paused: lease.paused,
-            successor: holder.and_then(|_| member_id(lease.successor)),
+            paused: first.is_some_and(|first| first.paused),
+            successor: holder.and(first).and_then(|first| member_id(first.successor)),
             waiting: entry.in_order().filter_map(|(_, waiter)| member_id(waiter.member)).collect(),
+            slots: lease.slots,
+            others: held.iter().skip(1).filter_map(|at| self.holder_info(at)).collect(),
         })
+    }
+
+    fn holder_info(&self, at: &LeaseAt<'_>) -> Option<HolderInfo> {
+        let (lease, (id, slot)) = (at.lease?, at.holder()?);
+        Some(HolderInfo {
+            term: lease.term,
+            state: at.state(),
+            id: Some(id),
+            holder: self.members.get(&slot).map(|member| member.id),
+            metadata: lease.metadata.clone(),
+            remaining_ms: at.remaining_ms(),
+            granted_at: lease.granted_at,
+            step_down_asked: lease.step_down_asked,
+        })
+    }
+
+    /// Grows with every visible change. That the time of a slot ran out is one, and nothing is written
+    /// down for it: so every version of its record counts twice, before its end and after.
+    fn version(&self, now: Now, name: &LeaseName) -> u64 {
+        let versions = self.slots_at(now, name).map(|(_, at)| {
+            let is_over = matches!(at.state(), LeaseState::Expired | LeaseState::Broken);
+            at.lease.map_or(0, |lease| 2 * lease.version + u64::from(is_over))
+        });
+        versions.sum()
     }
 
     pub(super) fn describe_lease(&self, now: Now, name: &LeaseName) -> Outcome {
@@ -64,7 +92,7 @@ impl Ledger {
         seen: u64,
         wait_ms: u64,
     ) -> Result<Option<Outcome>, Refusal> {
-        if version(&self.lease_at(now, name)) != seen || wait_ms == 0 {
+        if self.version(now, name) != seen || wait_ms == 0 {
             return Ok(Some(self.describe_lease(now, name)));
         }
         self.check_lease_room(name)?;
@@ -136,11 +164,4 @@ impl Ledger {
                 .collect(),
         )
     }
-}
-
-/// Grows with every visible change. That its time ran out is one, and nothing is written down for
-/// it: so every version of the record counts twice, before its end and after.
-fn version(at: &LeaseAt<'_>) -> u64 {
-    let is_over = matches!(at.state(), LeaseState::Expired | LeaseState::Broken);
-    at.lease.map_or(0, |lease| 2 * lease.version + u64::from(is_over))
 }

@@ -117,8 +117,9 @@ fn held(kind: LeaseKind, hold: lease::Hold) -> Change {
         step_down_asked: true,
         successor: MemberSlot(0),
         paused: false,
+        slots: 1,
     };
-    Change::Lease { name: lease_name(), lease: Box::new(lease) }
+    Change::Lease { name: lease_name(), slot: 0, lease: Box::new(lease) }
 }
 
 /// The same, free, and steered by operators.
@@ -127,6 +128,16 @@ fn steered(step_down_asked: bool, successor: u32, paused: bool) -> Change {
     if let Change::Lease { lease, .. } = &mut change {
         (lease.step_down_asked, lease.paused) = (step_down_asked, paused);
         lease.successor = MemberSlot(successor);
+    }
+    change
+}
+
+/// The same, one of three slots.
+fn slotted(of: u32) -> Change {
+    let hold = lease::Hold::Held { id: LeaseId(ID), renewed_at: WRITTEN_AT };
+    let mut change = held(LeaseKind::Bound, hold);
+    if let Change::Lease { slot, lease, .. } = &mut change {
+        (*slot, lease.slots) = (of, 3);
     }
     change
 }
@@ -343,6 +354,14 @@ fn leases() -> Vec<(Change, &'static str)> {
         (
             steered(true, 300, true),
             "10076e696768746c790c010198750206686f737420618095a4c6b7332c07ac02",
+        ),
+        (
+            slotted(0),
+            "10076e696768746c790c02ffeeddccbbaa998877665544332211000198750206686f737420618095a4c6b7332c0903",
+        ),
+        (
+            slotted(2),
+            "1e076e696768746c79020c02ffeeddccbbaa998877665544332211000198750206686f737420618095a4c6b7332c0903",
         ),
         (ended(EndedBy::Released { reason: None }), "14076e696768746c790c80f2ffc7b7330100"),
         (

@@ -16,8 +16,8 @@ use bellwether_core::lease::{self, Lease};
 use bellwether_core::message::{Lock, Message, MessageView, NewMessage, Reason, State};
 use bellwether_core::name::{At, LockToken, Part, QueuePath, SessionToken};
 use bellwether_core::outcome::{
-    Beat, Cause, Counts, EndedBy, Explanation, Holder, LeaseInfo, LeaseState, LeftAs, MemberHealth,
-    MemberInfo, Outcome, QueueInfo, SessionHold, SessionInfo, TermInfo, Totals,
+    Beat, Cause, Counts, EndedBy, Explanation, Holder, HolderInfo, LeaseInfo, LeaseState, LeftAs,
+    MemberHealth, MemberInfo, Outcome, QueueInfo, SessionHold, SessionInfo, TermInfo, Totals,
 };
 use bellwether_core::right::Right;
 use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, Status};
@@ -71,7 +71,7 @@ random_enum!(Change {
     Member { slot, id, metadata, ttl_ms, joined_at },
     MemberGone { slot, forgotten },
     Kept { member, number, answered_below, outcome },
-    Lease { name, lease },
+    Lease { name, slot, lease },
     TermsFrom { term },
     TermEnded { name, term, at, by },
 });
@@ -91,6 +91,7 @@ random_struct!(Lease {
     step_down_asked,
     successor,
     paused,
+    slots,
 });
 random_enum!(lease::Hold { Free, Held { id, renewed_at }, Broken { id, until } });
 
@@ -181,6 +182,7 @@ random_enum!(LeaseRefusal {
     NotGranted(lease),
     Paused(lease),
     NotInLine { lease, member },
+    OtherSlots { lease, slots, asked },
 });
 
 random_enum!(Outcome {
@@ -242,22 +244,40 @@ random_struct!(Totals {
 });
 random_struct!(MemberInfo { id, slot, metadata, joined_at, leases });
 random_struct!(MemberHealth { info, ttl_ms, silent_ms, waits_for });
-random_struct!(LeaseInfo {
-    name,
-    kind,
-    state,
+impl Random for LeaseInfo {
+    fn variant(_: usize, rng: &mut Rng) -> Self {
+        let slots = Random::random(rng);
+        Self {
+            name: Random::random(rng),
+            kind: Random::random(rng),
+            state: Random::random(rng),
+            term: Random::random(rng),
+            id: Random::random(rng),
+            holder: Random::random(rng),
+            metadata: Random::random(rng),
+            ttl_ms: Random::random(rng),
+            remaining_ms: Random::random(rng),
+            granted_at: Random::random(rng),
+            version: Random::random(rng),
+            step_down_asked: Random::random(rng),
+            paused: Random::random(rng),
+            successor: Random::random(rng),
+            waiting: Random::random(rng),
+            slots,
+            // One slot has one holder, and no other is written.
+            others: if slots == 1 { Vec::new() } else { Random::random(rng) },
+        }
+    }
+}
+random_struct!(HolderInfo {
     term,
+    state,
     id,
     holder,
     metadata,
-    ttl_ms,
     remaining_ms,
     granted_at,
-    version,
     step_down_asked,
-    paused,
-    successor,
-    waiting,
 });
 random_enum!(LeaseState { Available, Leased, Expired, Breaking, Broken });
 
@@ -337,7 +357,7 @@ random_enum!(ReceiveMode { PeekLock, ReceiveAndDelete });
 random_struct!(Settlement { token, disposition, overlay });
 random_struct!(NewContent { index, bytes });
 random_enum!(Disposition { Complete, Abandon { delay_ms }, Release, Defer, DeadLetter });
-random_struct!(Acquire { lease, id, kind, ttl_ms, metadata, wait_ms, priority });
+random_struct!(Acquire { lease, id, kind, ttl_ms, metadata, wait_ms, priority, slots });
 random_enum!(LeaseKind { Bound, Standing, Connected });
 random_enum!(Loss { Died, Disconnected });
 random_enum!(ReleaseReason { Asked, Shutdown, Finished, Failed, Stalled, HandedOver });

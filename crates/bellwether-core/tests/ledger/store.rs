@@ -87,6 +87,7 @@ pub fn acquire(name: &str, id: u128) -> Acquire {
         metadata: String::new(),
         wait_ms: 0,
         priority: 0,
+        slots: 1,
     }
 }
 

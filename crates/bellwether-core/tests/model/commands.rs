@@ -460,9 +460,14 @@ impl World {
 
     fn acquire(&mut self) -> Command {
         let kinds = [LeaseKind::Standing, LeaseKind::Bound, LeaseKind::Connected];
-        let kind = self.pick(&kinds).unwrap();
+        let (lease, mut kind) = (self.lease(), self.pick(&kinds).unwrap());
+        let usual = if lease.as_str() == LEASES[0] { 1 } else { 2 };
+        let slots = if self.one_in(8) { self.chance.below(4) as u32 } else { usual };
+        if slots > 1 && !self.one_in(8) {
+            kind = LeaseKind::Bound;
+        }
         Command::Acquire(Acquire {
-            lease: self.lease(),
+            lease,
             id: self.lease_id(),
             kind,
             ttl_ms: match self.chance.below(10) {
@@ -473,6 +478,7 @@ impl World {
             metadata: "h".repeat(self.chance.below(2) as usize),
             wait_ms: self.wait_ms(),
             priority: self.chance.below(3) as i32 - 1,
+            slots,
         })
     }
 

@@ -45,7 +45,7 @@ struct Late {
     messages: BTreeMap<At, Seen>,
     /// Which queues there are, and whether they have sessions.
     queues: BTreeMap<QueueId, (QueueName, bool)>,
-    leases: BTreeMap<LeaseName, (Lease, BootTime)>,
+    leases: BTreeMap<(LeaseName, u32), (Lease, BootTime)>,
 }
 
 impl Late {
@@ -146,7 +146,7 @@ impl Late {
                 }
                 self.messages.remove(at);
             }
-            Change::Lease { name, lease } => self.lease_changes(name, lease, request),
+            Change::Lease { name, slot, lease } => self.lease_changes(name, *slot, lease, request),
             _ => {}
         }
     }
@@ -205,10 +205,10 @@ impl Late {
         }
     }
 
-    fn lease_changes(&mut self, name: &LeaseName, new: &Lease, request: &Request) {
+    fn lease_changes(&mut self, name: &LeaseName, slot: u32, new: &Lease, request: &Request) {
         let (now, place) = (self.world.now.boot, self.world.place());
         let mut renewed_at = now;
-        if let Some((old, old_renewed_at)) = self.leases.get(name) {
+        if let Some((old, old_renewed_at)) = self.leases.get(&(name.clone(), slot)) {
             assert!(new.term >= old.term, "E1 {place}: {name:?}");
             let is_change = matches!(request.command, Command::ChangeLease { .. });
             let passes_on = new.term > old.term && !is_change;
@@ -227,7 +227,7 @@ impl Late {
                 renewed_at = *old_renewed_at;
             }
         }
-        self.leases.insert(name.clone(), (new.clone(), renewed_at));
+        self.leases.insert((name.clone(), slot), (new.clone(), renewed_at));
     }
 
     fn hear(&mut self, request: &Request, answer: &Answer) {
@@ -273,7 +273,8 @@ impl Late {
 
     fn lease_renewed(&mut self, name: &LeaseName, term: Term) {
         let now = self.world.now.boot;
-        if let Some((_, at)) = self.leases.get_mut(name).filter(|(lease, _)| lease.term == term) {
+        let slots = self.leases.iter_mut().filter(|((slot_of, _), _)| slot_of == name);
+        for (_, (_, at)) in slots.filter(|(_, (lease, _))| lease.term == term) {
             *at = now;
         }
     }

@@ -28,7 +28,7 @@ use bellwether_core::error::Refusal;
 use bellwether_core::fence::Fence;
 use bellwether_core::limits;
 use bellwether_core::message::State;
-use bellwether_core::name::{LeaseName, QueueName, SessionId, Ticket};
+use bellwether_core::name::{LeaseName, QueueName, SessionId, Term, Ticket};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::{BootTime, Now};
 
@@ -82,7 +82,7 @@ enum Event {
     Wait { ticket: u64 },
     Idle { queue: u32 },
     Presence { slot: u32 },
-    Lease { index: usize },
+    Lease { first: Option<usize>, slot: u32, index: usize },
 }
 
 impl Naive {
@@ -273,7 +273,10 @@ impl Naive {
         let members = self.members.iter().filter(|m| m.ends_at() != BootTime::NEVER);
         let members = members.map(|m| (m.ends_at().0, Event::Presence { slot: m.slot }));
         let leases = self.leases.iter().enumerate().filter(|(_, lease)| lease.end_is_news());
-        let leases = leases.map(|(index, lease)| (lease.ends_at().0, Event::Lease { index }));
+        let leases = leases.map(|(index, lease)| {
+            let first = self.leases.iter().position(|other| other.name == lease.name);
+            (lease.ends_at().0, Event::Lease { first, slot: lease.slot, index })
+        });
         of_queues.chain(waits).chain(members).chain(leases)
     }
 
@@ -325,7 +328,7 @@ impl Naive {
                 }
             }
             Event::Presence { slot } => self.presence_ends(slot),
-            Event::Lease { index } => {
+            Event::Lease { index, .. } => {
                 self.leases[index].end_heard = true;
                 self.tell_watchers(index);
             }
@@ -419,7 +422,7 @@ impl Naive {
         let answer = match wait.for_what {
             ForWhat::Messages { .. } => Ok(Outcome::Received(Vec::new())),
             ForWhat::Session { .. } => Ok(Outcome::Session(None)),
-            ForWhat::Lease(acquire) => Err(self.not_granted(acquire.lease).into()),
+            ForWhat::Lease(acquire) => Err(self.not_granted(acquire).into()),
             ForWhat::Turn(_) => Ok(Outcome::Turn { next: false }),
             ForWhat::Watch(lease) => Ok(self.describe_lease(&lease)),
         };
@@ -457,7 +460,7 @@ impl Naive {
     /// The store was closed and opened again: whoever waited has gone, whoever held something has
     /// it for a full duration from now. How much of a break remains is told, because
     /// it depends on when it was last written down.
-    pub fn restart(&mut self, now: Now, break_left_ms: impl Fn(&LeaseName) -> u64) {
+    pub fn restart(&mut self, now: Now, break_left_ms: impl Fn(&LeaseName, Term) -> u64) {
         self.now = now;
         self.incarnation += 1;
         self.holds = 0;

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bellwether::core::candidacy::{BACK_OFF_MS_MAX, BACK_OFF_MS_MIN};
 use bellwether::core::command::LeaseKind;
-use bellwether::core::lease::check_ttl;
+use bellwether::core::lease::{check_slots, check_ttl};
 use bellwether::core::limits;
 use bellwether::core::time::BootTime;
 use bellwether::{Bellwether, Election, Error};
@@ -37,13 +37,14 @@ Examples:
   bellwether lead chores -- ./nightly.sh --verbose
   bellwether lead chores --ttl 5s --grace 20s -- python3 -m chores
   bellwether lead chores --stall 1m --prepare './load-caches' --again -- ./worker
+  bellwether lead crawlers -n 3 -- ./crawl
   bellwether lead migration --once -- ./migrate && echo done";
 
 const EXIT_CODES: &str = "\
 Exit codes:
   N        the command's own, when it has ended by itself or because this was told to stop
   128+N    the command died by signal N: 143 for SIGTERM, 137 for SIGKILL
-  64, 65   the command line was not understood; the election's name or ttl is refused
+  64, 65   the command line was not understood; the election's name, ttl or slots are refused
   69       with --once, the server cannot be reached
   75       with --once, leadership was lost: the command was stopped, somebody else may lead
   77       the server does not let this program in
@@ -91,6 +92,9 @@ pub(crate) struct Lead {
     /// Higher is first in line.
     #[arg(long, value_name = "N", default_value_t, allow_negative_numbers = true)]
     priority: i32,
+    /// So many may lead at once, each under a term of its own. All who take part say the same number.
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 1)]
+    slots: u32,
     /// What others see of this member while it leads; the process and its machine if not given.
     #[arg(long, value_name = "TEXT")]
     metadata: Option<String>,
@@ -121,6 +125,7 @@ fn parse_stall(text: &str) -> Result<Duration, String> {
 impl Lead {
     pub(crate) fn run(&self) -> Ended {
         check_ttl(LeaseKind::Bound, ms(self.ttl))?;
+        check_slots(LeaseKind::Bound, self.slots)?;
         let grace_ms_max = limits::WAIT_MS_MAX.saturating_sub(ms(self.ttl));
         if ms(self.grace) > grace_ms_max {
             let (grace, longest) = (Span(ms(self.grace)), Span(grace_ms_max));
@@ -177,6 +182,7 @@ impl Lead {
             // The grace is kept here; what is killed after it has to die, too.
             .grace(self.grace + self.ttl)
             .priority(self.priority)
+            .slots(self.slots)
             .metadata(metadata);
         let mut back_off = BackOff::default();
         loop {

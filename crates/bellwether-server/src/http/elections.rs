@@ -7,7 +7,7 @@ use axum::response::Response;
 use bellwether::LeaseName;
 use bellwether::core::command::Command;
 use bellwether::core::limits;
-use bellwether::core::outcome::{LeaseInfo, LeaseState, LeftAs, Outcome, TermInfo};
+use bellwether::core::outcome::{HolderInfo, LeaseInfo, LeftAs, Outcome, TermInfo};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -33,8 +33,12 @@ pub(crate) struct Elections {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ShownElection {
     election: String,
-    /// Who leads; null if nobody does.
+    /// Who leads; null if nobody does. Of several the one that has led longest.
     leader: Option<Leader>,
+    /// Everybody who leads, the oldest term first.
+    leaders: Vec<Leader>,
+    /// How many may lead at once, as it was last granted.
+    slots: u32,
     /// The newest term: the leader's, or the last one there was.
     #[schema(pattern = "^[0-9]+$")]
     term: String,
@@ -65,23 +69,25 @@ pub(crate) struct Leader {
     remaining_ms: Option<u64>,
 }
 
-/// Who leads by this, if somebody does.
-fn leader(info: &LeaseInfo) -> Option<Leader> {
-    let leads = matches!(info.state, LeaseState::Leased | LeaseState::Breaking);
-    leads.then(|| Leader {
-        member: info.holder.map(|member| member.to_string()),
-        metadata: info.metadata.clone(),
-        term: info.term.to_string(),
-        since: time::of_wall(info.granted_at),
-        remaining_ms: Some(info.remaining_ms).filter(|ms| *ms != u64::MAX),
-    })
+impl From<HolderInfo> for Leader {
+    fn from(info: HolderInfo) -> Self {
+        Self {
+            member: info.holder.map(|member| member.to_string()),
+            metadata: info.metadata,
+            term: info.term.to_string(),
+            since: time::of_wall(info.granted_at),
+            remaining_ms: Some(info.remaining_ms).filter(|ms| *ms != u64::MAX),
+        }
+    }
 }
 
 impl From<&LeaseInfo> for ShownElection {
     fn from(info: &LeaseInfo) -> Self {
         Self {
             election: info.name.to_string(),
-            leader: leader(info),
+            leader: info.holders().next().map(Into::into),
+            leaders: info.holders().map(Into::into).collect(),
+            slots: info.slots,
             term: info.term.to_string(),
             step_down_asked: info.step_down_asked,
             paused: info.paused,
@@ -214,7 +220,7 @@ pub(crate) struct LeaderAsked {
 /// Whether somebody leads, or one in particular: for load balancers, which look at the status.
 ///
 /// Without parameters: 200 and the leader if somebody leads, else 503. With `member` or `metadata`: 200
-/// if the leader is that one, else 503. An election that nobody ever stood for has no leader.
+/// if the leader is that one, or one of several is, else 503. An election that nobody ever stood for has no leader.
 #[utoipa::path(
     get, path = "/v1/elections/{election}/leader", tag = "elections",
     params(
@@ -239,14 +245,17 @@ pub(crate) async fn show_leader(
         Outcome::Lease(found) => found,
         other => unexpected(&other),
     };
-    let leader = found.and_then(|info| Some((leader(&info)?, info.holder)));
+    let mut leaders = found.iter().flat_map(|info| info.holders()).peekable();
     let no = |detail: String| Problem::new(Kind::NotLeader, detail);
-    let (leader, holder) = leader.ok_or_else(|| no(format!("nobody leads {election:?}")))?;
-    let is_member = member.is_none_or(|member| holder == Some(member));
-    if !is_member || metadata.is_some_and(|metadata| metadata != leader.metadata) {
-        return Err(no(format!("somebody else leads {election:?}, under term {}", leader.term)));
-    }
-    Ok(json(&leader))
+    let term = leaders.peek().map(|leader| leader.term);
+    let term = term.ok_or_else(|| no(format!("nobody leads {election:?}")))?;
+    let wanted = leaders.find(|leader| {
+        member.is_none_or(|member| leader.holder == Some(member))
+            && metadata.as_ref().is_none_or(|metadata| *metadata == leader.metadata)
+    });
+    let leader =
+        wanted.ok_or_else(|| no(format!("somebody else leads {election:?}, under term {term}")))?;
+    Ok(json(&Leader::from(leader)))
 }
 
 /// The last terms of an election, newest first.

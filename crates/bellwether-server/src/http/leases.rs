@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use bellwether::core::command::{Acquire, Command, LeaseKind};
 use bellwether::core::limits;
-use bellwether::core::outcome::{LeaseInfo, LeaseState, Outcome};
+use bellwether::core::outcome::{HolderInfo, LeaseInfo, LeaseState, Outcome};
 use bellwether::{LeaseId, LeaseName};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -33,7 +33,7 @@ pub(crate) struct Leases {
 pub(crate) struct ShownLease {
     lease: String,
     state: LeaseStateName,
-    /// The newest term: the fencing token; only grows.
+    /// The newest term: the fencing token; only grows. Of several who hold it the oldest's.
     #[schema(pattern = "^[0-9]+$")]
     term: String,
     /// The id it is held under, if it is.
@@ -60,6 +60,32 @@ pub(crate) struct ShownLease {
     successor: Option<String>,
     /// Members in line, the next one first.
     waiting: Vec<String>,
+    /// How many may hold it at once, as it was last granted.
+    slots: u32,
+    /// Everybody who holds it, the oldest term first; the first of them is shown above.
+    holders: Vec<ShownHolder>,
+}
+
+/// One of those who hold a lease.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct ShownHolder {
+    /// The member, if one is known.
+    holder: Option<String>,
+    /// Its fencing token.
+    #[schema(pattern = "^[0-9]+$")]
+    term: String,
+    /// The id it holds the lease under.
+    id: Option<String>,
+    state: LeaseStateName,
+    /// What it says of itself.
+    metadata: String,
+    /// How long it still holds the lease; null if for ever.
+    remaining_ms: Option<u64>,
+    /// When its term began.
+    #[schema(format = DateTime)]
+    granted_at: String,
+    /// Somebody asked it to step down.
+    step_down_asked: bool,
 }
 
 /// The five states a lease can be in.
@@ -112,6 +138,23 @@ impl From<&LeaseInfo> for ShownLease {
             paused: info.paused,
             successor: info.successor.map(|member| member.to_string()),
             waiting: info.waiting.iter().map(ToString::to_string).collect(),
+            slots: info.slots,
+            holders: info.holders().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<HolderInfo> for ShownHolder {
+    fn from(info: HolderInfo) -> Self {
+        Self {
+            holder: info.holder.map(|member| member.to_string()),
+            term: info.term.to_string(),
+            id: info.id.map(|lease| id::text(lease.0)),
+            state: info.state.into(),
+            metadata: info.metadata,
+            remaining_ms: finite(info.remaining_ms),
+            granted_at: time::of_wall(info.granted_at),
+            step_down_asked: info.step_down_asked,
         }
     }
 }
@@ -194,6 +237,15 @@ pub(crate) struct AcquireAsked {
     /// Higher is first in line.
     #[serde(default)]
     priority: i32,
+    /// How many may hold it at once; one if not said, and more only of a bound lease. All who hold it
+    /// ask with the same number.
+    #[serde(default = "one")]
+    #[schema(minimum = 1, maximum = 1024)]
+    slots: u32,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// The kinds of lease.
@@ -294,6 +346,7 @@ pub(crate) async fn acquire_lease(
         metadata: ask.metadata,
         wait_ms: ask.wait_ms,
         priority: ask.priority,
+        slots: ask.slots,
     });
     // Under an id that the caller knows it can ask again; a grant under one that nobody knows is
     // given back if the caller leaves before it hears of it.

@@ -62,6 +62,7 @@ kinds! {
     NotGranted "not-granted" 409 "The lease was not granted within the wait"
     LeasePaused "lease-paused" 409 "The lease is paused and granted to nobody"
     NotInLine "not-in-line" 409 "The named member does not wait for the lease"
+    OtherSlots "other-slots" 409 "The lease is held with another number of slots"
     LockLost "lock-lost" 410 "The message is no longer locked under this token"
     SessionLost "session-lost" 410 "The session is no longer held under this token"
     MemberGone "member-gone" 410 "The member's presence has ended"
@@ -283,7 +284,8 @@ fn name_lease(problem: &mut Problem, refusal: &LeaseRefusal) {
         | LeaseRefusal::NotPresent(lease)
         | LeaseRefusal::NotGranted(lease)
         | LeaseRefusal::Paused(lease)
-        | LeaseRefusal::NotInLine { lease, .. } => (lease, None),
+        | LeaseRefusal::NotInLine { lease, .. }
+        | LeaseRefusal::OtherSlots { lease, .. } => (lease, None),
     };
     problem.lease = Some(lease.to_string());
     problem.term = term.map(ToString::to_string);
@@ -321,6 +323,7 @@ fn kind_of(refusal: &Refusal) -> Kind {
             LeaseRefusal::NotGranted(_) => Kind::NotGranted,
             LeaseRefusal::Paused(_) => Kind::LeasePaused,
             LeaseRefusal::NotInLine { .. } => Kind::NotInLine,
+            LeaseRefusal::OtherSlots { .. } => Kind::OtherSlots,
         },
     }
 }

@@ -69,6 +69,7 @@ fn commands(name: &str) -> Vec<Command> {
             metadata: String::new(),
             wait_ms: 0,
             priority: 0,
+            slots: 1,
         }),
         Command::RenewLease { lease: l(), id },
         Command::ChangeLease { lease: l(), id, to: LeaseId(8) },

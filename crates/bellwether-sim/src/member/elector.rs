@@ -162,6 +162,7 @@ impl Elector {
             metadata: String::new(),
             wait_ms,
             priority: shell.dice.below(3) as i32,
+            slots: 1,
         });
         let patience =
             Patience { resend_ms: self.plan.ttl_ms / 2, give_up_ms: wait_ms + self.plan.ttl_ms };

@@ -69,6 +69,7 @@ impl Lessee {
                     metadata: String::new(),
                     wait_ms: shell.dice.pick(&[0, 2_000]),
                     priority: 0,
+                    slots: 1,
                 })
             }
             (true, 12..=14) => {

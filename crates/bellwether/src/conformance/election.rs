@@ -175,6 +175,7 @@ macro_rules! election_tests {
             those_who_wait_are_seen
             a_leader_stays_through_many_renewals
             never_two_at_once
+            several_lead_at_once_or_the_engine_says_that_it_keeps_one
             a_leader_is_asked_to_step_down
             nobody_cannot_be_asked_to_step_down
             many_elections_of_one_member

@@ -199,6 +199,14 @@ macro_rules! conformance_tests {
             a_paused_lease_is_granted_to_nobody
             the_history_says_why_terms_ended
         ] }
+        $crate::conformance_tests! { @group yes $fixture slots [
+            as_many_hold_it_as_there_are_slots
+            another_number_is_refused_while_anybody_holds_it
+            a_silent_holder_makes_room_for_one
+            every_term_that_is_held_is_a_fence
+            all_are_asked_to_step_down
+            the_history_has_every_slot
+        ] }
         $crate::conformance_tests! { @group yes $fixture member [
             a_heartbeat_renews_everything
             a_mismatch_resyncs_and_renews_nothing
@@ -263,6 +271,7 @@ macro_rules! conformance_tests {
             every_state_is_kept
             a_repeated_acquire_gets_the_first_grant
             members_outlive_a_restart
+            all_slots_get_grace_and_terms_go_on_growing
         ] }
         $crate::conformance_tests! { @group $virtual_clock $fixture model [
             one_after_the_other

@@ -47,6 +47,7 @@ pub mod restart;
 pub mod restart_lease;
 pub mod session;
 pub mod settle;
+pub mod slots;
 pub mod steering;
 mod support;
 pub mod time_to_live;

@@ -1,6 +1,6 @@
 //! Leases and members across restarts: terms go on growing, holders get grace.
 
-use bellwether_core::command::Command;
+use bellwether_core::command::{Acquire, Command};
 use bellwether_core::error::Refusal;
 use bellwether_core::name::{LeaseId, Term};
 use bellwether_core::outcome::{LeaseState, Outcome};
@@ -121,4 +121,24 @@ pub async fn members_outlive_a_restart(fixture: &Fixture) {
     fixture.advance(ms(TTL_MS)).await;
     let gone = member.again(&fixture.bellwether()).beat(same(&[])).await;
     assert_eq!(gone, Err(Refusal::MemberGone));
+}
+
+/// E1, E8: everybody who held a slot has it for a whole ttl from the restart; the next term is above all
+/// of theirs.
+pub async fn all_slots_get_grace_and_terms_go_on_growing(fixture: &Fixture) {
+    let slotted = |id| Acquire { slots: 2, ..bound(LEASE, id, TTL_MS) };
+    let holder = Caller::join(fixture, 7, ms(60_000)).await;
+    let first = holder.acquire(slotted(1)).await.unwrap();
+    let second = holder.acquire(slotted(2)).await.unwrap();
+    for round in 0..2 {
+        fixture.advance(ms(TTL_MS - 500)).await;
+        let other = Caller::of(&again(fixture, round).await);
+        let info = other.describe(LEASE).await;
+        let held: Vec<Term> = info.holders().map(|holder| holder.term).collect();
+        assert_eq!((held, info.slots), (vec![first, second], 2), "round {round}");
+        assert!(other.acquire(slotted(3)).await.is_err(), "round {round}");
+    }
+    let holder = holder.again(&fixture.bellwether());
+    holder.release(LEASE, 1).await.unwrap();
+    assert!(holder.acquire(slotted(3)).await.unwrap() > second);
 }

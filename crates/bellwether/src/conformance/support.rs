@@ -246,6 +246,7 @@ pub(super) fn bound(lease: &str, id: u128, ttl_ms: u64) -> Acquire {
         metadata: String::new(),
         wait_ms: 0,
         priority: 0,
+        slots: 1,
     }
 }
 

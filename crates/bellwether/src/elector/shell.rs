@@ -327,8 +327,12 @@ impl Shell {
                 Err(Error::Refused(Refusal::Busy { retry_after_ms })) => {
                     Ok(refused(Some(retry_after_ms)))
                 }
-                // Asking again changes nothing: whoever keeps the keys must act.
-                Err(error @ Error::Refused(Refusal::Forbidden { .. })) => Err(error),
+                // Asking again changes nothing: whoever keeps the keys, or said how many, must act.
+                Err(
+                    error @ Error::Refused(
+                        Refusal::Forbidden { .. } | Refusal::Lease(LeaseRefusal::OtherSlots { .. }),
+                    ),
+                ) => Err(error),
                 Err(Error::Refused(_)) => Ok(refused(None)),
                 Err(Error::Closed) => Err(Error::Closed),
                 Err(_) => Ok(Event::AcquireUnknown { attempt }),

@@ -72,8 +72,9 @@ impl View {
     /// What the engine says of others; of ourselves the candidacy knows better.
     fn heard(&mut self, info: &LeaseInfo) -> bool {
         let Self::Following { leader, term, .. } = self else { return false };
-        // An answer may be older than what we know of our own last term.
-        if term.is_some_and(|term| info.term < term) {
+        // An answer may be older than what we know of our own last term. Of several who lead the one
+        // that is shown may have been there before us.
+        if info.slots == 1 && term.is_some_and(|term| info.term < term) {
             return false;
         }
         let now = (info.holder, Some(info.term));

@@ -191,8 +191,8 @@ impl<R> Shard<R> {
                 return self.backup(now, *id, *step).map(|own| Some(Box::new(own)));
             }
             Command::LeaseHistory { lease, max } if stands => {
-                let at = self.ledger.lease_at(now, lease);
-                let outcome = Outcome::Terms(self.history.of(&at, *max as usize));
+                let held = self.ledger.held_slots(now, lease);
+                let outcome = Outcome::Terms(self.history.of(lease, &held, *max as usize));
                 return Ok(Some(Box::new(Unread { outcome, contents: Few::default() })));
             }
             _ => {}

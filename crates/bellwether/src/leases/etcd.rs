@@ -315,6 +315,8 @@ impl Shared {
             (None, _) => 2,
         };
         Ok(Some(LeaseInfo {
+            slots: 1,
+            others: Vec::new(),
             paused: false,
             successor: None,
             name: lease.clone(),

@@ -14,7 +14,7 @@ pub(super) const ETCD: Facts = Facts {
     wakes_by: "watch, one for the process",
     line: "age; or a named successor",
     renewal: "one keepalive for all of one ttl, and a read of up to 60 keys at a time",
-    lacks: "priority; history; TLS and users",
+    lacks: "priority; history; several leaders at once; TLS and users",
 };
 
 pub(super) const POSTGRES: Facts = Facts {
@@ -26,7 +26,7 @@ pub(super) const POSTGRES: Facts = Facts {
     wakes_by: "NOTIFY; behind a pooler by looking, four times a ttl or every second",
     line: "priority, then age; or a named successor",
     renewal: "one statement and one flush for all that are due",
-    lacks: "history; TLS; a clock that nobody can set",
+    lacks: "history; several leaders at once; TLS; a clock that nobody can set",
 };
 
 pub(super) const AZURE_BLOB: Facts = Facts {
@@ -38,7 +38,7 @@ pub(super) const AZURE_BLOB: Facts = Facts {
     wakes_by: "hints between members; looking, about once a second",
     line: "",
     renewal: "one call an election",
-    lacks: "a line: whoever looks first is next, a named successor before others; a history; a ttl above 60 s",
+    lacks: "a line: whoever looks first is next, a named successor before others; a history; several leaders at once; a ttl above 60 s",
 };
 
 pub(super) const NATS: Facts = Facts {
@@ -51,8 +51,8 @@ pub(super) const NATS: Facts = Facts {
     wakes_by: "push when it is given back; looking when renewals stay out",
     line: "",
     renewal: "one replicated write an election",
-    lacks: "a line: whoever is fastest is next, a named successor before others; a history; a \
-            memory of what ran out",
+    lacks: "a line: whoever is fastest is next, a named successor before others; a history; \
+            several leaders at once; a memory of what ran out",
 };
 
 pub(super) const ZOOKEEPER: Facts = Facts {
@@ -64,6 +64,6 @@ pub(super) const ZOOKEEPER: Facts = Facts {
     wakes_by: "push to the next in line",
     line: "age",
     renewal: "a read by way of the ensemble's leader, an election; no disk write",
-    lacks: "priorities, a named successor; a history; a memory of what is free; terms start anew in \
-            a new ensemble",
+    lacks: "priorities, a named successor; a history; several leaders at once; a memory of what is \
+            free; terms start anew in a new ensemble",
 };

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::candidacy::LossReason;
-use bellwether_core::command::{Acquire, Command, ReleaseReason};
+use bellwether_core::command::{Acquire, Command, LeaseKind, ReleaseReason};
 use bellwether_core::error::Refusal;
+use bellwether_core::lease::check_slots;
 use bellwether_core::limits;
 use bellwether_core::name::{LeaseId, LeaseName, MemberId, Term};
 use bellwether_core::outcome::{LeaseInfo, Outcome, TermInfo};
@@ -41,6 +42,10 @@ impl Leases for Arc<Inner> {
 
     fn member(&self) -> MemberId {
         self.renewing().engine.member_id()
+    }
+
+    fn check_slots(&self, slots: u32) -> Result<(), Refusal> {
+        check_slots(LeaseKind::Bound, slots)
     }
 
     fn acquire(&self, ask: Acquire) -> Answer<Result<Term, Error>> {

@@ -228,6 +228,8 @@ fn info(lease: &LeaseName, row: &SimpleQueryRow) -> Result<LeaseInfo, Error> {
     let metadata = row.get("metadata").and_then(sql::bytes).ok_or_else(|| odd("metadata"))?;
     let waiting = row.get("waiting").unwrap_or_default();
     Ok(LeaseInfo {
+        slots: 1,
+        others: Vec::new(),
         paused: false,
         successor: None,
         name: lease.clone(),

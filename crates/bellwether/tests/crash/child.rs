@@ -138,6 +138,7 @@ async fn leader(bellwether: Bellwether, life: u128) -> Result<(), Error> {
             metadata: String::new(),
             wait_ms: 10_000,
             priority: 0,
+            slots: 1,
         };
         let Outcome::Granted { term, .. } = ask(Command::Acquire(acquire)).await? else {
             panic!("a grant")

@@ -259,6 +259,7 @@ impl Driver {
             metadata: String::new(),
             wait_ms: 0,
             priority: 0,
+            slots: 1,
         };
         if let Some(Outcome::Granted { term, .. }) = self.ask(Command::Acquire(acquire), vec![]) {
             assert!(term.0 > self.told.term, "term {term} after {}", self.told.term);

@@ -9,8 +9,9 @@ use bellwether::core::name::{
     DeliveryNumber, Incarnation, LeaseId, MemberId, MemberSlot, Part, QueueId, SequenceNumber, Term,
 };
 use bellwether::core::outcome::{
-    Beat, Cause, Counts, EndedBy, Explanation, Holder, LeaseInfo, LeaseState, LeftAs, MemberHealth,
-    MemberInfo, Outcome, QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo, Totals,
+    Beat, Cause, Counts, EndedBy, Explanation, Holder, HolderInfo, LeaseInfo, LeaseState, LeftAs,
+    MemberHealth, MemberInfo, Outcome, QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo,
+    Totals,
 };
 use bellwether::core::right::Right;
 use bellwether::core::time::{BootTime, WallTime};
@@ -129,6 +130,8 @@ fn lease_info(state: LeaseState) -> LeaseInfo {
         paused: false,
         successor: None,
         waiting: vec![MemberId(528)],
+        slots: 1,
+        others: Vec::new(),
     }
 }
 
@@ -283,6 +286,17 @@ pub(crate) fn more_outcomes() -> Vec<Outcome> {
     let list = vec![SequenceNumber(0), SequenceNumber(641)];
     let successor = Some(MemberId(653));
     let steered = LeaseInfo { paused: true, successor, ..lease_info(LeaseState::Leased) };
+    let other = HolderInfo {
+        term: Term(654),
+        state: LeaseState::Breaking,
+        id: Some(LeaseId(655)),
+        holder: Some(MemberId(656)),
+        metadata: "other".into(),
+        remaining_ms: 657,
+        granted_at: WallTime(658),
+        step_down_asked: false,
+    };
+    let slotted = LeaseInfo { slots: 659, others: vec![other], ..lease_info(LeaseState::Leased) };
     outcomes.extend([
         Outcome::Sent(Sequences::List(list)),
         Outcome::Session(None),
@@ -296,6 +310,7 @@ pub(crate) fn more_outcomes() -> Vec<Outcome> {
         Outcome::Terms(endings().into_iter().map(|(_, by)| ended(by)).collect()),
         Outcome::Terms(vec![ended(EndedBy::Released { reason: None })]),
         Outcome::Lease(Some(steered.into())),
+        Outcome::Lease(Some(slotted.into())),
         Outcome::Turn { next: false },
         Outcome::Backup(BackupStep::Frames { numbers: vec![634, 635] }),
         Outcome::Backup(BackupStep::End { frame: 636 }),
@@ -346,7 +361,8 @@ pub(crate) fn lease_refusals() -> Vec<(&'static str, LeaseRefusal)> {
         TermOver => LeaseRefusal::TermOver { lease: lease.clone(), term },
         NotGranted => LeaseRefusal::NotGranted(lease.clone()),
         Paused => LeaseRefusal::Paused(lease.clone()),
-        NotInLine => LeaseRefusal::NotInLine { lease, member: MemberId(712) },
+        NotInLine => LeaseRefusal::NotInLine { lease: lease.clone(), member: MemberId(712) },
+        OtherSlots => LeaseRefusal::OtherSlots { lease, slots: 713, asked: 714 },
     })
 }
 

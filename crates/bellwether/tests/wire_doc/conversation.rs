@@ -189,13 +189,20 @@ pub(crate) fn assert_short_choices(page: &Page) {
     let kinds = every!(LeaseKind {
         Bound => LeaseKind::Bound, Standing => LeaseKind::Standing, Connected => LeaseKind::Connected,
     });
-    let kind = |kind| {
+    let kind = |kind, slots| {
         let (lease, metadata) = (LeaseName::new("l").unwrap(), String::new());
         let (id, ttl_ms) = (LeaseId(0), 1);
-        let acquire = Acquire { lease, id, kind, ttl_ms, metadata, wait_ms: 0, priority: 0 };
+        let acquire = Acquire { lease, id, kind, ttl_ms, metadata, wait_ms: 0, priority: 0, slots };
         encoded(&Command::Acquire(acquire))[19]
     };
-    assert_tags(page, "LeaseKind", kinds.into_iter().map(|(name, k)| (name, kind(k))));
+    let slotted = every!(LeaseKind {
+        Bound => ("BoundSlots", LeaseKind::Bound),
+        Standing => ("StandingSlots", LeaseKind::Standing),
+        Connected => ("ConnectedSlots", LeaseKind::Connected),
+    });
+    let slotted = slotted.into_iter().map(|(_, (name, k))| (name, kind(k, 2)));
+    let kinds = kinds.into_iter().map(|(name, k)| (name, kind(k, 1))).chain(slotted);
+    assert_tags(page, "LeaseKind", kinds);
     let losses = every!(Loss { Died => Loss::Died, Disconnected => Loss::Disconnected });
     let loss = |how| encoded(&Command::Lost { how })[1];
     assert_tags(page, "Loss", losses.into_iter().map(|(name, how)| (name, loss(how))));

@@ -136,6 +136,7 @@ fn acquire() -> Acquire {
         metadata: "me".into(),
         wait_ms: 329,
         priority: -311,
+        slots: 1,
     }
 }
 
@@ -281,6 +282,7 @@ pub(crate) fn more_commands() -> Vec<Command> {
             to: QueuePath::main(queue("orders")),
             messages: vec![Imported { overlay: None, session: None, ..imported(Resting::Ready) }],
         },
+        Command::Acquire(Acquire { kind: LeaseKind::Bound, slots: 332, ..acquire() }),
         Command::Heartbeat { held: HeldSet::Same { count: 331, digest: 1 << 60 } },
         Command::UpdateQueue { queue: queue("orders"), patch: SettingsPatch::default().into() },
         Command::CreateQueue { queue: queue("orders"), settings: QueueSettings::default().into() },

@@ -16,8 +16,8 @@ use bellwether_core::name::{
     Term,
 };
 use bellwether_core::outcome::{
-    Beat, Cause, Counts, EndedBy, Explanation, Holder, LeaseInfo, LeaseState, LeftAs, MemberHealth,
-    MemberInfo, Outcome, QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo,
+    Beat, Cause, Counts, EndedBy, Explanation, Holder, HolderInfo, LeaseInfo, LeaseState, LeftAs,
+    MemberHealth, MemberInfo, Outcome, QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo,
 };
 use bellwether_core::right::Right;
 use bellwether_core::settings::QueueSettings;
@@ -61,6 +61,8 @@ fn lease_info(state: LeaseState) -> LeaseInfo {
         paused: false,
         successor: None,
         waiting: vec![MemberId(ID)],
+        slots: 1,
+        others: Vec::new(),
     }
 }
 
@@ -206,12 +208,27 @@ fn steering() -> Vec<(Outcome, &'static str)> {
         silent_ms: 300,
         waits_for: vec![lease_name()],
     };
+    let other = HolderInfo {
+        term: Term(13),
+        state: LeaseState::Leased,
+        id: Some(LeaseId(ID)),
+        holder: Some(MemberId(ID)),
+        metadata: "host b".into(),
+        remaining_ms: 4_000,
+        granted_at: TEN,
+        step_down_asked: false,
+    };
+    let slotted = LeaseInfo { slots: 3, others: vec![other], ..lease_info(LeaseState::Leased) };
     let left_as = LeftAs::Ended { at: TEN, by: EndedBy::RanOut };
     let over = TermInfo { left_as, ..terms().remove(0) };
     vec![
         (
             Outcome::Lease(Some(Box::new(steered))),
             "011301076e696768746c7901020c01ffeeddccbbaa9988776655443322110001ffeeddccbbaa9988776655443322110006686f73742061987588278095a4c6b7332c07ffeeddccbbaa9988776655443322110001ffeeddccbbaa99887766554433221100",
+        ),
+        (
+            Outcome::Lease(Some(Box::new(slotted))),
+            "011301076e696768746c7901020c01ffeeddccbbaa9988776655443322110001ffeeddccbbaa9988776655443322110006686f73742061987588278095a4c6b7332c090301ffeeddccbbaa99887766554433221100010d0201ffeeddccbbaa9988776655443322110001ffeeddccbbaa9988776655443322110006686f73742062a01f80f2ffc7b73300",
         ),
         (
             Outcome::MemberHealth(vec![health]),
@@ -291,6 +308,10 @@ fn lease_refusals() -> Vec<(LeaseRefusal, &'static str)> {
         (
             LeaseRefusal::NotInLine { lease: lease(), member: MemberId(ID) },
             "02110a076e696768746c79ffeeddccbbaa99887766554433221100",
+        ),
+        (
+            LeaseRefusal::OtherSlots { lease: lease(), slots: 3, asked: 300 },
+            "021114076e696768746c7903ac02",
         ),
     ]
 }

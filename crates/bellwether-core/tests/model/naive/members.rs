@@ -230,7 +230,8 @@ impl Naive {
         }
         agreed.sort();
         for (name, term) in &agreed {
-            let lease = self.leases.iter_mut().find(|lease| lease.name == *name).unwrap();
+            let mut slots = self.leases.iter_mut().filter(|lease| lease.name == *name);
+            let lease = slots.find(|lease| lease.term == *term).unwrap();
             if !beat.resync {
                 lease.beaten(self.now.boot);
             }
@@ -269,10 +270,10 @@ impl Naive {
             .leases
             .iter()
             .filter(|lease| which(lease) && lease.holder(self.now) == Some(slot))
-            .map(|lease| (lease.name.clone(), lease.id().unwrap()))
+            .map(|lease| (lease.name.clone(), lease.slot, lease.id().unwrap()))
             .collect();
         held.sort();
-        for (name, id) in held {
+        for (name, _, id) in held {
             self.release_lease(&name, id, None).unwrap();
         }
     }

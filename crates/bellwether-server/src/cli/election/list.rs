@@ -17,7 +17,7 @@ Examples:
   bellwether election list
   bellwether election list --output json | jq -r '.[].name'";
 
-/// All elections: leases that members keep by their heartbeat.
+/// All elections: leases that members keep by their heartbeat; a line for each who leads.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct List {
@@ -47,6 +47,19 @@ impl List {
                     info.waiting.first().map_or(String::new(), ToString::to_string),
                     if info.paused { "paused".into() } else { String::new() },
                 ]);
+                // Who leads beside that one has a line of its own, without what is said once.
+                for other in &info.others {
+                    table.row([
+                        info.name.to_string(),
+                        other.term.to_string(),
+                        Wall(other.granted_at).to_string(),
+                        other.holder.map_or("nobody".into(), |member| member.to_string()),
+                        other.metadata.clone(),
+                        String::new(),
+                        String::new(),
+                        String::new(),
+                    ]);
+                }
             }
             screen.table(&table)?;
             Ok(ExitCode::SUCCESS)

@@ -66,6 +66,7 @@ fn tell(screen: &mut Screen<'_>, info: &LeaseInfo) -> io::Result<()> {
     let term = info.term;
     let paused = if info.paused { "; paused" } else { "" };
     let what = match info.holder {
+        Some(_) if info.slots > 1 => several(info),
         Some(member) if let Some(successor) = info.successor => {
             format!("{member} leads under term {term} and is asked to hand over to {successor}")
         }
@@ -77,4 +78,18 @@ fn tell(screen: &mut Screen<'_>, info: &LeaseInfo) -> io::Result<()> {
         None => format!("nobody leads; term {term} is over ({})", form::state_name(info.state)),
     };
     screen.line(&format!("{}  {}{paused}", Wall(at), what.trim_end()))
+}
+
+/// Who leads of those that may at once.
+fn several(info: &LeaseInfo) -> String {
+    let leaders: Vec<String> = info
+        .holders()
+        .map(|holder| {
+            let member = holder.holder.map_or_else(|| "nobody".to_owned(), |id| id.to_string());
+            let asked = if holder.step_down_asked { ", asked to step down" } else { "" };
+            format!("{member} under term {}{asked}", holder.term)
+        })
+        .collect();
+    let to = info.successor.map_or(String::new(), |member| format!("; {member} shall be next"));
+    format!("{} of {} lead: {}{to}", leaders.len(), info.slots, leaders.join(", "))
 }

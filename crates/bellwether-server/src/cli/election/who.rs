@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use bellwether::core::outcome::LeaseState;
+use bellwether::core::outcome::{HolderInfo, LeaseState};
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::failure::{Ended, NOTHING};
 use super::super::form::time;
@@ -18,7 +18,7 @@ Examples:
   bellwether election who chores --output json | jq -r .metadata
   if bellwether election who chores > /dev/null; then echo somebody leads; fi";
 
-/// Who leads: the member, and what it says of itself.
+/// Who leads: the member, and what it says of itself; a line for each if several lead at once.
 ///
 /// Ends with 0 if somebody leads, with 1 if nobody does, and with 66 if nobody ever asked for it.
 #[derive(Debug, Args)]
@@ -35,23 +35,37 @@ impl Who {
         self.reach.look(out, async |store, screen| {
             let info = find(store, &self.election).await?;
             let leads = matches!(info.state, LeaseState::Leased | LeaseState::Breaking);
-            // A lease that stands by itself may be held by nobody that is a member.
-            let leader = info.holder.map(|member| member.to_string());
-            let line = match (leads, &leader) {
-                (false, _) => "nobody".to_owned(),
-                (true, Some(member)) => format!("{member} {}", info.metadata),
-                (true, None) => format!("no member {}", info.metadata),
-            };
+            let mut lines: Vec<String> = info.holders().map(|holder| line(&holder)).collect();
+            if lines.is_empty() {
+                lines.push("nobody".to_owned());
+            }
+            let leaders: Vec<Value> = info.holders().map(|holder| one(&holder)).collect();
             let json = json!({
                 "election": self.election,
                 "leads": leads,
-                "member": leader,
+                "member": info.holder.map(|member| member.to_string()),
                 "metadata": info.metadata,
                 "term": info.term.0,
                 "since": leads.then(|| time(info.granted_at)),
+                "leaders": leaders,
             });
-            screen.say(line.trim_end(), &json)?;
+            screen.say(&lines.join("\n"), &json)?;
             Ok(if leads { ExitCode::SUCCESS } else { ExitCode::from(NOTHING) })
         })
     }
+}
+
+fn line(holder: &HolderInfo) -> String {
+    // A lease that stands by itself may be held by nobody that is a member.
+    let member = holder.holder.map_or_else(|| "no member".to_owned(), |member| member.to_string());
+    format!("{member} {}", holder.metadata).trim_end().to_owned()
+}
+
+fn one(holder: &HolderInfo) -> Value {
+    json!({
+        "member": holder.holder.map(|member| member.to_string()),
+        "metadata": holder.metadata,
+        "term": holder.term.0,
+        "since": time(holder.granted_at),
+    })
 }

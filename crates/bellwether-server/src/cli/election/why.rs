@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::failure::Ended;
 use super::super::human::{Span, Wall};
+use super::super::lease::show::find;
 use super::super::reach::{Reach, now};
 use super::history::{as_json, remembered};
 use crate::ending;
@@ -40,7 +41,19 @@ impl Why {
         self.reach.look(out, async |store, screen| {
             let terms = remembered(store, &self.election).await?;
             let from = self.last.map_or(0, |last| terms.len().saturating_sub(last));
-            let next = |index: usize| terms.get(index + 1);
+            let info = find(store, &self.election).await?;
+            let leads = |term: &TermInfo| info.holders().any(|holder| holder.term == term.term);
+            let next = |index: usize| {
+                let (term, mut later) = (&terms[index], terms[index + 1..].iter());
+                match term.left_as {
+                    _ if info.slots == 1 => later.next(),
+                    // Of several who lead at once, the next that began after this had ended.
+                    LeftAs::Ended { at, .. } if !leads(term) => {
+                        later.find(|next| next.granted_at >= at)
+                    }
+                    _ => None,
+                }
+            };
             let shown = terms.iter().enumerate().skip(from);
             if screen.is_json() {
                 let told = shown.map(|(index, term)| with_next(term, next(index)));

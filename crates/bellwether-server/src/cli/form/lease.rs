@@ -1,7 +1,7 @@
 //! Leases, members, and who holds what.
 
 use bellwether::core::command::LeaseKind;
-use bellwether::core::outcome::{LeaseInfo, LeaseState, MemberHealth};
+use bellwether::core::outcome::{HolderInfo, LeaseInfo, LeaseState, MemberHealth};
 use bellwether::{LeaseId, LeaseName, MemberId};
 use serde_json::{Value, json};
 
@@ -9,6 +9,7 @@ use super::{span, time};
 
 pub(crate) fn to_json(info: &LeaseInfo) -> Value {
     let waiting: Vec<String> = info.waiting.iter().map(ToString::to_string).collect();
+    let holders: Vec<Value> = info.holders().map(|info| holder(&info)).collect();
     json!({
         "name": info.name.as_str(),
         "kind": kind_name(info.kind),
@@ -24,6 +25,21 @@ pub(crate) fn to_json(info: &LeaseInfo) -> Value {
         "paused": info.paused,
         "successor": info.successor.map(|member| member.to_string()),
         "waiting": waiting,
+        "slots": info.slots,
+        "holders": holders,
+    })
+}
+
+fn holder(info: &HolderInfo) -> Value {
+    json!({
+        "holder": info.holder.map(|member| member.to_string()),
+        "term": info.term.0,
+        "id": info.id.map(id),
+        "state": state_name(info.state),
+        "metadata": info.metadata,
+        "remaining_ms": span(info.remaining_ms),
+        "granted_at": time(info.granted_at),
+        "step_down_asked": info.step_down_asked,
     })
 }
 

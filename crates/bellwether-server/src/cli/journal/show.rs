@@ -123,8 +123,11 @@ fn put_change(out: &mut String, change: &Change) -> fmt::Result {
                 }
             }
         }
-        Change::Lease { name, lease } => {
+        Change::Lease { name, slot, lease } => {
             write!(out, "lease {name:?}")?;
+            if *slot != 0 {
+                write!(out, " slot={slot}")?;
+            }
             put_lease(out, lease)
         }
         Change::TermEnded { name, term, at, by } => {
@@ -233,6 +236,7 @@ fn put_lease(out: &mut String, lease: &Lease) -> fmt::Result {
         step_down_asked,
         successor,
         paused,
+        slots,
     } = lease;
     write!(out, " term={term}")?;
     match hold {
@@ -251,7 +255,10 @@ fn put_lease(out: &mut String, lease: &Lease) -> fmt::Result {
     if successor.0 != 0 {
         write!(out, " successor={}", successor.0)?;
     }
-    if *paused { out.write_str(" paused") } else { Ok(()) }
+    if *paused {
+        out.write_str(" paused")?;
+    }
+    if *slots == 1 { Ok(()) } else { write!(out, " slots={slots}") }
 }
 
 fn part_name(part: Part) -> &'static str {

@@ -47,6 +47,18 @@ impl List {
                     Span(info.remaining_ms).to_string(),
                     info.metadata.clone(),
                 ]);
+                for other in &info.others {
+                    table.row([
+                        info.name.to_string(),
+                        form::kind_name(info.kind).into(),
+                        form::state_name(other.state).into(),
+                        other.term.to_string(),
+                        Wall(other.granted_at).to_string(),
+                        Span(info.ttl_ms).to_string(),
+                        Span(other.remaining_ms).to_string(),
+                        other.metadata.clone(),
+                    ]);
+                }
             }
             screen.table(&table)?;
             Ok(ExitCode::SUCCESS)

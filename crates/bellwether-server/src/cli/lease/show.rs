@@ -70,6 +70,17 @@ pub(crate) fn show(screen: &mut Screen<'_>, info: &LeaseInfo) -> io::Result<()> 
         lines.push(("holder", info.holder.map_or_else(nobody, |member| member.to_string())));
         lines.push(("metadata", info.metadata.clone()));
     }
+    if info.slots != 1 {
+        lines.push(("slots", format!("{}, {} held", info.slots, info.holders().count())));
+    }
+    for other in &info.others {
+        let holder = other.holder.map_or_else(nobody, |member| member.to_string());
+        let asked = if other.step_down_asked { ", asked to step down" } else { "" };
+        let left = Span(other.remaining_ms);
+        let says = &other.metadata;
+        let line = format!("{holder} under term {}, {left} left{asked} {says}", other.term);
+        lines.push(("and", line.trim_end().to_owned()));
+    }
     if info.step_down_asked {
         lines.push(("asked", "somebody asked the holder to step down".into()));
     }

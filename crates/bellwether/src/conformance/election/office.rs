@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bellwether_core::error::Refusal;
+use bellwether_core::error::{LeaseRefusal, Refusal};
 use bellwether_core::limits;
 use bellwether_core::name::Term;
 use tokio_util::sync::CancellationToken;
@@ -74,6 +74,45 @@ pub async fn a_release_wakes_whoever_waits(hall: &Hall) {
     let second = hall.at_last("a new leader", second).await.unwrap().unwrap();
     assert!(second.term() > term);
     second.ensure().unwrap();
+}
+
+pub async fn several_lead_at_once_or_the_engine_says_that_it_keeps_one(hall: &Hall) {
+    let (one, other, third) = (hall.member().await, hall.member().await, hall.member().await);
+    let first = match hall.election(&one).slots(2).contend().await {
+        Ok(first) => first,
+        Err(Error::Refused(Refusal::InvalidValue { what: "slots", why })) => {
+            assert!(why.contains(one.facts().name), "{why}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let second = hall.contend(&hall.election(&other).slots(2)).await;
+    assert!(second.term() > first.term());
+    let (leaders, term) = (hall.election(&third).leaders().await.unwrap(), second.term());
+    let seen: Vec<_> = leaders.iter().map(|leader| (leader.member, leader.term)).collect();
+    assert_eq!(seen, [(one.member(), first.term()), (other.member(), term)]);
+    let waiting = hall.election(&third).slots(2).wait(Duration::from_secs(60));
+    let waits = tokio::spawn(async move { waiting.contend().await });
+    tokio::time::sleep(hall.ttl() * 2).await;
+    assert!(!waits.is_finished(), "three of two lead");
+    first.ensure().unwrap();
+    second.ensure().unwrap();
+    first.release().await.unwrap();
+    let third = hall.at_last("a third leader", waits).await.unwrap().unwrap();
+    assert!(third.term() > term);
+    second.ensure().unwrap();
+    let refused = hall.election(&one).slots(3).contend().await;
+    assert!(
+        matches!(
+            refused,
+            Err(Error::Refused(Refusal::Lease(LeaseRefusal::OtherSlots {
+                slots: 2,
+                asked: 3,
+                ..
+            })))
+        ),
+        "{refused:?}"
+    );
 }
 
 /// E2: over a release, a step-down, and a lease that ran out.

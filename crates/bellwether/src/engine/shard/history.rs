@@ -30,7 +30,7 @@ impl History {
     #[inline]
     pub(super) fn note(&mut self, change: &Change, ledger: &Ledger) {
         match change {
-            Change::Lease { name, lease } => self.note_lease(name, lease, ledger),
+            Change::Lease { name, lease, .. } => self.note_lease(name, lease, ledger),
             Change::TermEnded { name, term, at, by } => {
                 let terms = self.by_lease.get_mut(name).into_iter().flatten();
                 if let Some(ended) = terms.rev().find(|known| known.term == *term) {
@@ -59,7 +59,9 @@ impl History {
             }
             return;
         }
-        terms.push_back(term_info(lease, left_as, ledger));
+        // Slots come out of a snapshot in their own order.
+        let place = terms.iter().rposition(|known| known.term < lease.term).map_or(0, |at| at + 1);
+        terms.insert(place, term_info(lease, left_as, ledger));
         if terms.len() > TERMS_OF_ONE_MAX {
             terms.pop_front();
         }
@@ -73,22 +75,21 @@ impl History {
 
     /// The last terms of a lease, the newest first. One that ran out may stand again: renewed late,
     /// or honoured once more after a restart.
-    pub(super) fn of(&self, at: &LeaseAt<'_>, max: usize) -> Vec<TermInfo> {
-        let terms = self.by_lease.get(at.name).into_iter().flatten();
+    pub(super) fn of(&self, name: &LeaseName, held: &[LeaseAt<'_>], max: usize) -> Vec<TermInfo> {
+        let terms = self.by_lease.get(name).into_iter().flatten();
         let mut terms: Vec<TermInfo> = terms.rev().take(max).cloned().collect();
-        if let (Some(newest), Some(lease)) = (terms.first_mut(), at.lease)
-            && at.state() == LeaseState::Leased
-            && newest.term == lease.term
-        {
-            newest.left_as = LeftAs::Held;
+        for at in held.iter().filter(|at| at.state() == LeaseState::Leased) {
+            if let Some(standing) = terms.iter_mut().find(|info| info.term == at.term()) {
+                standing.left_as = LeftAs::Held;
+            }
         }
         terms
     }
 
-    /// Forgets a term, if it is still remembered: then it is the oldest of its lease.
+    /// Forgets a term, if it is still remembered.
     fn forget(&mut self, name: &LeaseName, term: Term) {
         let Some(terms) = self.by_lease.get_mut(name) else { return };
-        terms.pop_front_if(|oldest| oldest.term == term);
+        terms.retain(|known| known.term != term);
         if terms.is_empty() {
             self.by_lease.remove(name);
         }

@@ -257,6 +257,8 @@ impl Blobs {
             _ => false,
         };
         Ok(seen.record.map(|record| LeaseInfo {
+            slots: 1,
+            others: Vec::new(),
             paused: false,
             successor: None,
             name: lease.clone(),

@@ -250,6 +250,8 @@ impl Keys {
         Ok(entry.and_then(|entry| entry.record).map(|record| {
             let held = !record.free;
             LeaseInfo {
+                slots: 1,
+                others: Vec::new(),
                 paused: false,
                 successor: None,
                 name: lease.clone(),

@@ -271,6 +271,8 @@ impl Line {
         // What nobody holds has left nothing but its name.
         let Some((line, Some(node))) = found else { return Ok(None) };
         Ok(Some(LeaseInfo {
+            slots: 1,
+            others: Vec::new(),
             paused: false,
             successor: None,
             name: lease.clone(),
