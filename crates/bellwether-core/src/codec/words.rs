@@ -41,6 +41,7 @@ const WORDS: &[&str] = &[
     "disposition",
     "wait_ms",
     "stop_ms",
+    "renew_ms",
     "retry_ms",
     "slots",
     // What can be too large or too many.
