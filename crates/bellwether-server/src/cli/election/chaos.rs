@@ -71,7 +71,13 @@ pub(crate) struct Chaos {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "1s")]
     ttl: Duration,
     /// Which faults.
-    #[arg(long, value_enum, value_name = "FAULT", value_delimiter = ',', default_value = "kill,freeze")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FAULT",
+        value_delimiter = ',',
+        default_value = "kill,freeze"
+    )]
     faults: Vec<Fault>,
     /// What the order of faults is drawn from; another every time if not given.
     #[arg(long, value_name = "N")]

@@ -54,7 +54,9 @@ impl Inner {
     /// Whether such a one is meant.
     pub(crate) fn is_meant() -> bool {
         let first = std::env::args_os().nth(1);
-        first.is_some_and(|word| ["__guardian", "__run", "__candidate"].iter().any(|inner| word == *inner))
+        first.is_some_and(|word| {
+            ["__guardian", "__run", "__candidate"].iter().any(|inner| word == *inner)
+        })
     }
 
     pub(crate) fn run(&self) -> Ended {

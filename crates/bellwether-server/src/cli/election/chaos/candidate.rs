@@ -73,7 +73,8 @@ pub(crate) struct Candidate {
 impl Candidate {
     pub(crate) fn run(&self) -> Ended {
         let failed = |e: io::Error| Failure::Internal(format!("a candidate of a drill: {e}"));
-        let parent = Pid::from_raw(self.parent).ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
+        let parent =
+            Pid::from_raw(self.parent).ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
         die_with(parent).map_err(failed)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -66,7 +66,11 @@ impl<'a> Cast<'a> {
             Failure::Input { what, error }
         };
         // Only for us: what is in it is judged in the end.
-        DirBuilder::new().recursive(keep.is_some()).mode(0o700).create(&folder).map_err(unusable)?;
+        DirBuilder::new()
+            .recursive(keep.is_some())
+            .mode(0o700)
+            .create(&folder)
+            .map_err(unusable)?;
         let path = folder.join("history.jsonl");
         if path.exists() {
             return Err(Failure::Usage(format!(
