@@ -61,7 +61,9 @@ fn wall_clocks() {
             let name = world.candidates[leader].name.clone();
             world.fault(&format!("wall clock {by:+} s"), &name);
             // All of them, so that it is the leader's whoever that is by now.
-            ["one", "two", "three"].iter().for_each(|name| set(&clock_of(world, name), by));
+            for name in ["one", "two", "three"] {
+                set(&clock_of(world, name), by);
+            }
         }
         let during = world.parts_of_ttl(0.5, 1.5);
         std::thread::sleep(during);

@@ -47,7 +47,7 @@ pub(crate) enum Inner {
     #[command(name = "__run")]
     Run(Run),
     #[command(name = "__candidate")]
-    Candidate(Candidate),
+    Candidate(Box<Candidate>),
 }
 
 impl Inner {

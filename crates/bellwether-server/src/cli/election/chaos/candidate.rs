@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::super::failure::{Ended, Failure};
 use super::super::super::lead::system::die_with;
 use super::super::super::reach::Reach;
+use super::super::super::stop::Stop;
 use crate::drill::{Accepted, Event, Op, Phase, Recorder};
 
 /// How often a leader looks at its trust, and every how many looks it writes.
@@ -87,7 +88,7 @@ impl Candidate {
             candidate: self.clone(),
         });
         runtime.block_on(async {
-            let (_open, election) = self.reach().await?;
+            let (opened, election) = self.reach().await?;
             let election = election
                 .ttl(Duration::from_millis(self.ttl_ms))
                 .wait(WAIT)
@@ -97,12 +98,14 @@ impl Candidate {
             let stop = CancellationToken::new();
             let stopped = stop.clone();
             tokio::spawn(async move {
-                let mut stop = super::super::super::stop::Stop::listen()?;
+                let mut stop = Stop::listen()?;
                 stop.asked().await;
                 stopped.cancel();
                 Ok::<_, Failure>(())
             });
-            elector.run(stop.cancelled()).await?;
+            let ended = elector.run(stop.cancelled()).await;
+            opened.close().await;
+            ended?;
             Ok(ExitCode::SUCCESS)
         })
     }
@@ -110,32 +113,34 @@ impl Candidate {
     /// However long that takes: the fault may be that nobody is there.
     async fn reach(&self) -> Result<(Opened, Election), Failure> {
         loop {
-            let opened = match &self.engine {
-                Some(address) => Elections::open(address).await.map(Opened::Engine),
-                None => match self.reach.open_server(|open: Open| open).await {
-                    Ok(store) => Ok(Opened::Server(store)),
-                    Err(Failure::Store(error)) => Err(error),
-                    Err(Failure::Unreachable(_)) => Err(Error::Closed),
-                    Err(failure) => return Err(failure),
-                },
-            };
-            let election = match opened {
-                Ok(Opened::Engine(elections)) => {
-                    let election = elections.election(&self.election)?;
-                    return Ok((Opened::Engine(elections), election));
-                }
-                Ok(Opened::Server(store)) => {
-                    let election = store.election(&self.election)?;
-                    return Ok((Opened::Server(store), election));
-                }
-                Err(error @ (Error::Refused(_) | Error::Address { .. } | Error::Denied { .. })) => {
-                    Err(error)
-                }
-                Err(_) => Ok(()),
-            };
-            election?;
-            tokio::time::sleep(REACH_AGAIN).await;
+            match self.try_to_reach().await {
+                Err(Failure::Unreachable(_)) => tokio::time::sleep(REACH_AGAIN).await,
+                reached => return reached,
+            }
         }
+    }
+
+    async fn try_to_reach(&self) -> Result<(Opened, Election), Failure> {
+        // What would be the same next time is not tried again.
+        let failed = |error| match error {
+            Error::Refused(_) | Error::Address { .. } | Error::Denied { .. } => {
+                Failure::Store(error)
+            }
+            error => Failure::Unreachable(error.to_string()),
+        };
+        if let Some(address) = &self.engine {
+            let elections = Elections::open(address).await.map_err(failed)?;
+            let election = elections.election(&self.election)?;
+            return Ok((Opened::Engine(elections), election));
+        }
+        // The work ends with its process here.
+        let opened = self.reach.open_server(|open: Open| open).await;
+        let store = opened.map_err(|failure| match failure {
+            Failure::Store(error) => failed(error),
+            failure => failure,
+        })?;
+        let election = store.election(&self.election)?;
+        Ok((Opened::Server(store), election))
     }
 }
 
@@ -143,6 +148,16 @@ impl Candidate {
 enum Opened {
     Engine(Elections),
     Server(Bellwether),
+}
+
+impl Opened {
+    /// Says goodbye: what was granted to us in the last moment is free again.
+    async fn close(&self) {
+        match self {
+            Self::Engine(elections) => elections.close().await,
+            Self::Server(store) => store.close().await,
+        }
+    }
 }
 
 /// What one candidate writes down, and where it writes as a leader.
@@ -158,13 +173,13 @@ impl Diary {
     async fn lead(self: Arc<Self>, leadership: Leadership) -> io::Result<()> {
         let fence = leadership.fence().clone();
         let mut told = leadership.trusted_until();
-        self.say(Op::Lead, &fence, self.until(&leadership))?;
+        self.say(Op::Lead, &fence, Some(self.until(&leadership)))?;
         let mut looks = 0_u32;
         while leadership.ensure().is_ok() && !leadership.token().is_cancelled() {
             let until = leadership.trusted_until();
             if until != told {
                 told = until;
-                self.say(Op::Trust, &fence, self.until(&leadership))?;
+                self.say(Op::Trust, &fence, Some(self.until(&leadership)))?;
             }
             if looks.is_multiple_of(LOOKS_PER_WRITE) && !self.write_aside(&fence).await? {
                 break;
@@ -237,23 +252,23 @@ impl Diary {
     /// The machine's boot clock, whatever was done to this process's own.
     fn now_ns(&self) -> u64 {
         match self.candidate.rate {
-            None => boot_ns().saturating_sub(self.candidate.ahead_s * 1_000_000_000),
+            None => boot_ns().saturating_sub(self.candidate.ahead_s.saturating_mul(1_000_000_000)),
             Some(_) => uptime_ns().unwrap_or(0),
         }
     }
 
     /// The end of trust on the machine's boot clock. Read before what is left, so that it is never
     /// later than it is.
-    fn until(&self, leadership: &Leadership) -> Option<u64> {
-        let ahead_ms = self.candidate.ahead_s * 1_000;
-        Some(match self.candidate.rate {
+    fn until(&self, leadership: &Leadership) -> u64 {
+        let ahead_ms = self.candidate.ahead_s.saturating_mul(1_000);
+        match self.candidate.rate {
             None => leadership.trusted_until().0.saturating_sub(ahead_ms) * 1_000_000,
             Some(rate) => {
                 let now_ns = self.now_ns();
                 let left = leadership.trusted_for().div_f64(rate);
                 now_ns + u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)
             }
-        })
+        }
     }
 }
 

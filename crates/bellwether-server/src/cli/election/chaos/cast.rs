@@ -3,6 +3,7 @@
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -42,7 +43,8 @@ pub(super) struct Cast<'a> {
     ttl: Duration,
     seed: u64,
     folder: PathBuf,
-    is_named: bool,
+    /// It was named by whoever asked, or holds what must be looked at.
+    is_kept: bool,
     recorder: Recorder,
     tail: Tail,
     processes: Vec<(String, Child)>,
@@ -86,7 +88,7 @@ impl<'a> Cast<'a> {
             seed,
             tail: Tail::new(&path),
             recorder,
-            is_named: keep.is_some(),
+            is_kept: keep.is_some(),
             processes: Vec::new(),
             started: 0,
             newest: None,
@@ -114,6 +116,8 @@ impl<'a> Cast<'a> {
             .arg("--fenced")
             .arg(self.folder.join("fenced"))
             .envs(self.reach.environment()?)
+            // Ctrl-C is for us, and not for them.
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
@@ -209,13 +213,9 @@ impl<'a> Cast<'a> {
     }
 
     /// Where the history is kept, if it is.
-    pub(super) fn keep(&self, is_well: bool) -> Option<PathBuf> {
-        if is_well && !self.is_named {
-            // What is left in a folder for temporary files is nobody's trouble.
-            let _ = fs::remove_dir_all(&self.folder);
-            return None;
-        }
-        Some(self.folder.clone())
+    pub(super) fn keep(&mut self, is_well: bool) -> Option<PathBuf> {
+        self.is_kept |= !is_well;
+        self.is_kept.then(|| self.folder.clone())
     }
 
     async fn wait<T>(
@@ -258,5 +258,9 @@ impl<'a> Cast<'a> {
 impl Drop for Cast<'_> {
     fn drop(&mut self) {
         self.kill();
+        if !self.is_kept {
+            // What is left in a folder for temporary files is nobody's trouble.
+            let _ = fs::remove_dir_all(&self.folder);
+        }
     }
 }
