@@ -8,7 +8,9 @@ use std::time::Duration;
 use bellwether::Stopwatch;
 use bellwether::clock::boot_ns;
 use bellwether::core::chance::Chance;
-use bellwether_server::drill::{Event, History, Op, Phase, Recorder, Rules, Tail, Tally, check};
+use bellwether_server::drill::{
+    Event, History, Op, Phase, Recorder, Rules, Tail, Tally, Violation, check,
+};
 use rustix::process::Signal;
 
 use crate::guise::Guise;
@@ -233,6 +235,11 @@ impl World {
         let (tally, violations) = check(&history, rules);
         let told: Vec<_> = violations.iter().map(|violation| format!("\n  {violation}")).collect();
         assert!(violations.is_empty(), "{} must never happen:{}", violations.len(), told.concat());
+        if rules.beyond_drift {
+            let (_, met) = check(&history, Rules { beyond_drift: false, ..rules });
+            let is_met = met.iter().any(|found| matches!(found, Violation::Overlap { .. }));
+            assert!(is_met, "no two led at once: were the clocks as far apart as they should be?");
+        }
         tally
     }
 
