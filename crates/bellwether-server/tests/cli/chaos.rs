@@ -196,6 +196,7 @@ fn what_makes_no_sense_is_refused() {
     for (args, code, why) in [
         (&["--candidates", "1"][..], 64, "--candidates"),
         (&["--rounds", "3", "--for", "1s"], 64, "--for"),
+        (&["--for", "0s"], 64, "no time"),
         (&["--faults", "flood"], 64, "flood"),
         (&["--in-use"], 64, "NAME"),
         (&["--data", "/nonexistent"], 64, "a drill needs a server"),
@@ -206,6 +207,10 @@ fn what_makes_no_sense_is_refused() {
         assert_eq!(ran.code, code, "{args:?}: {ran:?}");
         assert!(ran.stderr.contains(why), "{args:?}: {ran:?}");
     }
+    served.ok(&["election", "pause", "chores"]);
+    let ran = served.run(&["election", "chaos", "chores", "--in-use"]);
+    assert_eq!(ran.code, 75, "{ran:?}");
+    assert!(ran.stderr.contains("is paused"), "{ran:?}");
     let ran = run(&["election", "chaos", "--server", "127.0.0.1:1"]);
     assert_eq!(ran.code, 69, "{ran:?}");
     served.stop();

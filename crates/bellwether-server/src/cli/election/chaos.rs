@@ -65,7 +65,7 @@ pub(crate) struct Chaos {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// As many faults as there is time for, instead.
-    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration, conflicts_with = "rounds")]
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_for, conflicts_with = "rounds")]
     during: Option<Duration>,
     /// How long the lease outlives its last renewal.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "1s")]
@@ -189,6 +189,12 @@ impl Chaos {
     /// Refuses an election that somebody else needs.
     async fn must_be_free(&self, store: &Bellwether, name: &str) -> Result<(), Failure> {
         let Some(info) = store.election(name)?.info().await? else { return Ok(()) };
+        if info.paused {
+            return Err(Failure::InUse(format!(
+                "election {name:?} is paused, so nobody would come to lead; \
+                 `bellwether election resume {name}` ends that"
+            )));
+        }
         if self.in_use || (info.holder.is_none() && info.waiting.is_empty()) {
             return Ok(());
         }
@@ -205,8 +211,12 @@ impl Chaos {
 
     async fn not_ours(&self, store: &Bellwether, name: &str) -> Failure {
         let leader = match store.election(name) {
-            Ok(election) => election.leader().await.ok().flatten(),
-            Err(_) => None,
+            Ok(election) => election.leader().await,
+            Err(error) => Err(error),
+        };
+        let leader = match leader {
+            Ok(leader) => leader,
+            Err(error) => return Failure::Store(error),
         };
         let who = match leader {
             Some(leader) => format!("{} leads", leader.member),
@@ -217,6 +227,13 @@ impl Chaos {
             "none of our candidates came to lead {name:?} within {patience}: {who}; there is nothing \
              to try"
         ))
+    }
+}
+
+fn parse_for(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err("there is no time for a fault".into()),
+        during => Ok(during),
     }
 }
 
