@@ -1,4 +1,4 @@
-//! Leaders and servers that are killed. A server finds its store again.
+//! Leaders and servers that are killed, and leaders that leave. A server finds its store again.
 
 use bellwether_server::drill::Rules;
 
@@ -20,15 +20,23 @@ fn kills() {
     run.go(make, |world, number| {
         let pause = world.parts_of_ttl(0.0, 1.0);
         std::thread::sleep(pause);
-        if number % 3 < 2 {
-            let leader = world.leader();
-            world.kill(leader);
-        } else {
-            let down = world.parts_of_ttl(0.0, 2.0);
-            world.fault("kill", "server");
-            world.kill_server();
-            std::thread::sleep(down);
-            world.start_server_again();
+        match number % 5 {
+            0 | 2 => {
+                let leader = world.leader();
+                world.kill(leader);
+            }
+            4 => {
+                let leader = world.leader();
+                let leaving = world.dismiss(leader, "leaves");
+                world.replace(leaving);
+            }
+            _ => {
+                let down = world.parts_of_ttl(0.0, 2.0);
+                world.fault("kill", "server");
+                world.kill_server();
+                std::thread::sleep(down);
+                world.start_server_again();
+            }
         }
     });
 }

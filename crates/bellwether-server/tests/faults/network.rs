@@ -45,8 +45,18 @@ fn networks() {
     run.go(make, |world, number| {
         let index = if world.chance.below(4) == 0 { world.follower() } else { world.leader() };
         let (name, line) = (world.candidates[index].name.clone(), line_of(&lines, world, index));
+        let during = world.parts_of_ttl(0.5, 2.5);
+        if number % 6 == 5 {
+            line.set(Mood::Deaf);
+            let leaving = world.dismiss(index, "leaves, and answers are lost");
+            std::thread::sleep(during);
+            line.set(Mood::Well);
+            line.cut();
+            world.replace(leaving);
+            return;
+        }
         let late = world.parts_of_ttl(0.05, 0.6);
-        let (mood, what) = match number % 5 {
+        let (mood, what) = match number % 6 {
             0 => (Mood::Deaf, "answers are lost"),
             1 => (Mood::Late(late), "frames are late"),
             2 => (Mood::Twice, "frames come twice"),
@@ -58,7 +68,6 @@ fn networks() {
         if mood == Mood::Well {
             line.cut();
         }
-        let during = world.parts_of_ttl(0.5, 2.5);
         std::thread::sleep(during);
         line.set(Mood::Well);
         // What was swallowed is not said again on the same connection.

@@ -204,6 +204,26 @@ impl World {
         self.stand(&candidate.address, candidate.guise.clone());
     }
 
+    /// Asks a candidate to end. It stops its work and gives back what it holds, or tries to.
+    pub fn dismiss(&mut self, index: usize, what: &str) -> Candidate {
+        let candidate = self.candidates.swap_remove(index);
+        self.fault(what, &candidate.name);
+        candidate.process.signal(Signal::TERM);
+        candidate
+    }
+
+    /// Waits until it has ended; another one like it comes in its place.
+    pub fn replace(&mut self, mut candidate: Candidate) {
+        let stat = format!("/proc/{}/stat", candidate.process.pid());
+        let is_over = |_: &mut Self| {
+            let stat = fs::read_to_string(&stat).unwrap_or_default();
+            stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))
+        };
+        self.eventually(&format!("{} ends", candidate.name), is_over);
+        candidate.process.wait();
+        self.stand(&candidate.address, candidate.guise.clone());
+    }
+
     /// From now on nothing is wrong any more: waits until a leader is heard.
     pub fn somebody_leads(&mut self) {
         self.record(Op::Heal, Phase::Ok, "", "");
