@@ -172,17 +172,30 @@ impl Diary {
     /// One term.
     async fn lead(self: Arc<Self>, leadership: Leadership) -> io::Result<()> {
         let fence = leadership.fence().clone();
-        let mut told = leadership.trusted_until();
         self.say(Op::Lead, &fence, Some(self.until(&leadership)))?;
+        let worked = self.work(&leadership, &fence).await;
+        self.say(Op::Stop, &fence, None)?;
+        // What the file cannot do here another leader may be able to.
+        worked?;
+        let late = Arc::clone(&self);
+        // Not waited for: the next term may well begin before it has given up.
+        std::thread::Builder::new().name("late".into()).spawn(move || late.write_late(&fence))?;
+        leadership.cancelled().await;
+        Ok(())
+    }
+
+    /// Writes again and again, until its trust is over, it is told to stop, or it is refused.
+    async fn work(self: &Arc<Self>, leadership: &Leadership, fence: &Fence) -> io::Result<()> {
+        let mut told = leadership.trusted_until();
         let mut looks = 0_u32;
         while leadership.ensure().is_ok() && !leadership.token().is_cancelled() {
             let until = leadership.trusted_until();
             if until != told {
                 told = until;
-                self.say(Op::Trust, &fence, Some(self.until(&leadership)))?;
+                self.say(Op::Trust, fence, Some(self.until(leadership)))?;
             }
-            if looks.is_multiple_of(LOOKS_PER_WRITE) && !self.write_aside(&fence).await? {
-                break;
+            if looks.is_multiple_of(LOOKS_PER_WRITE) && !self.write_aside(fence).await? {
+                return Ok(());
             }
             looks += 1;
             tokio::select! {
@@ -190,11 +203,6 @@ impl Diary {
                 _ = leadership.cancelled() => {}
             }
         }
-        self.say(Op::Stop, &fence, None)?;
-        let late = Arc::clone(&self);
-        // Not waited for: the next term may well begin before it has given up.
-        std::thread::Builder::new().name("late".into()).spawn(move || late.write_late(&fence))?;
-        leadership.cancelled().await;
         Ok(())
     }
 
@@ -225,13 +233,16 @@ impl Diary {
         };
         say(Phase::Invoke, None)?;
         let line = Accepted { term: fence.term.0, proc: self.candidate.name.clone(), op_id }.line();
-        let (phase, what) = match self.fenced.append(fence, line.as_bytes()) {
-            Ok(()) => (Phase::Ok, None),
-            Err(FenceError::Fenced(fenced)) => (Phase::Fail, Some(fenced.to_string())),
-            Err(FenceError::Fault(fault)) => (Phase::Unknown, Some(fault.to_string())),
-        };
-        say(phase, what)?;
-        Ok(phase == Phase::Ok)
+        match self.fenced.append(fence, line.as_bytes()) {
+            Ok(()) => say(Phase::Ok, None).map(|()| true),
+            Err(FenceError::Fenced(fenced)) => {
+                say(Phase::Fail, Some(fenced.to_string())).map(|()| false)
+            }
+            Err(FenceError::Fault(fault)) => {
+                say(Phase::Unknown, Some(fault.to_string()))?;
+                Err(fault)
+            }
+        }
     }
 
     fn say(&self, op: Op, fence: &Fence, until_ns: Option<u64>) -> io::Result<()> {
