@@ -1,10 +1,13 @@
 //! The program `bellwether`: parse, call one function, map its end to an exit code.
 //!
-//! It is a library only so that what reads other people's bytes can be tried from outside.
+//! It is a library only so that what reads other people's bytes can be tried from outside, and that
+//! tests judge what they have seen as `bellwether election chaos` does.
 
 mod access;
 mod cli;
 mod config;
+#[doc(hidden)]
+pub mod drill;
 mod ending;
 #[cfg(feature = "testing")]
 #[doc(hidden)]

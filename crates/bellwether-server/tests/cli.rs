@@ -7,6 +7,8 @@
 mod backing_up;
 #[path = "cli/carrying.rs"]
 mod carrying;
+#[path = "cli/chaos.rs"]
+mod chaos;
 #[path = "cli/dead_letters.rs"]
 mod dead_letters;
 #[path = "cli/documented.rs"]

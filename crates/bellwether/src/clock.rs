@@ -86,6 +86,12 @@ fn system_ns(id: ClockId) -> u64 {
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
+/// Nanoseconds of the boot clock, for what several processes of a machine write down and somebody
+/// puts in order later. No rule is measured with it.
+pub fn boot_ns() -> u64 {
+    system_ns(BOOT)
+}
+
 /// Measures how long something took, on the boot clock, finer than a [`BootTime`], and in real time
 /// also where time is virtual: for whoever looks at the machine. No rule is measured with it.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,6 @@
 //! `bellwether election`: who leads.
 
+mod chaos;
 mod hand_over;
 mod history;
 mod list;
@@ -16,7 +17,9 @@ use clap::Subcommand;
 
 use super::failure::Ended;
 
-/// See who leads and why that changed; ask a leader to step down, hand over, pause.
+pub(super) use chaos::Candidate;
+
+/// See who leads and why that changed; ask a leader to step down, hand over, pause; try failovers.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Election {
     List(list::List),
@@ -29,6 +32,7 @@ pub(crate) enum Election {
     HandOver(hand_over::HandOver),
     Pause(pause::Pause),
     Resume(pause::Resume),
+    Chaos(chaos::Chaos),
 }
 
 impl Election {
@@ -44,6 +48,7 @@ impl Election {
             Self::HandOver(hand_over) => hand_over.run(out),
             Self::Pause(pause) => pause.run(out),
             Self::Resume(resume) => resume.run(out),
+            Self::Chaos(chaos) => chaos.run(out),
         }
     }
 }

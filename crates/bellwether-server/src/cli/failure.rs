@@ -40,7 +40,8 @@ pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0   done
   1   there was nothing to do, or the answer is no: no message came, nothing matched, the
-      question was answered with no, `doctor` found a problem, `journal` a torn tail
+      question was answered with no, `doctor` found a problem, `journal` a torn tail,
+      `election chaos` something that must never happen
   2   `journal` found damage
   64  the command line was not understood, or a question was left without an answer
   65  refused: the rules say no, or what was given to read makes no sense

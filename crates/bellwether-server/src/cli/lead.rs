@@ -5,7 +5,7 @@ pub(crate) mod guardian;
 mod link;
 mod progress;
 mod signals;
-mod system;
+pub(super) mod system;
 mod teller;
 mod term;
 mod word;

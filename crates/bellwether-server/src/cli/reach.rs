@@ -1,5 +1,6 @@
 //! Which store a command works on, reached in one place.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -144,9 +145,14 @@ impl Reach {
             let opened = Bellwether::open(file_address(dir)?).await;
             return opened.map_err(|error| in_use(dir, error));
         }
-        let address = self.server_address()?;
         // The end of `lead` is not the end of its command: a guardian needs a moment for that.
-        let open = Open::new(address.clone()).patience(PATIENCE).outlived_by_its_work();
+        self.open_server(Open::outlived_by_its_work).await
+    }
+
+    /// Opens the store of the server, in a way of one's own.
+    pub(crate) async fn open_server(&self, with: fn(Open) -> Open) -> Result<Bellwether, Failure> {
+        let address = self.server_address()?;
+        let open = with(Open::new(address.clone()).patience(PATIENCE));
         let open = self.with_tls(open, &address)?;
         let opened = open.credential(self.shown.credential()).open().await;
         opened.map_err(|error| match error {
@@ -161,6 +167,24 @@ impl Reach {
             )),
             error => Failure::Store(error),
         })
+    }
+
+    /// The same server and credentials, for a process of our own: its environment.
+    pub(crate) fn environment(&self) -> Result<Vec<(&'static str, OsString)>, Failure> {
+        let mut environment = vec![(SERVER_VARIABLE, self.server_address()?.into())];
+        let files = [
+            (CREDENTIAL_FILE_VARIABLE, &self.shown.credential_file),
+            ("BELLWETHER_TLS_CA", &self.tls_ca),
+            ("BELLWETHER_TLS_CLIENT_CERT", &self.tls_cert),
+            ("BELLWETHER_TLS_CLIENT_KEY", &self.tls_key),
+        ];
+        let named = files.into_iter().filter_map(|(name, path)| Some((name, path.clone()?.into())));
+        environment.extend(named);
+        if self.shown.credential_file.is_some() {
+            // The file was meant, and a variable would come first.
+            environment.push((CREDENTIAL_VARIABLE, OsString::new()));
+        }
+        Ok(environment)
     }
 
     /// With whom to trust and what to show, if the address asks for TLS.

@@ -40,7 +40,8 @@ impl Served {
         Self::start_of(door, &["--memory"], more)
     }
 
-    fn start_of(door: Door, store: &[&str], more: &[&str]) -> Self {
+    /// A server with such a store, and more flags.
+    pub fn start_of(door: Door, store: &[&str], more: &[&str]) -> Self {
         let folder = Store::none();
         std::fs::create_dir(folder.path()).unwrap();
         let socket = folder.path().join("s");

@@ -26,6 +26,7 @@ use rustix::process::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::super::election::Candidate;
 use super::super::failure::{Ended, Failure};
 use super::link::{Link, take_over};
 use super::system::{Alarm, adopt_orphans, boot, die_with, kill_all, reap, this_program};
@@ -45,19 +46,24 @@ pub(crate) enum Inner {
     Guardian(Guardian),
     #[command(name = "__run")]
     Run(Run),
+    #[command(name = "__candidate")]
+    Candidate(Box<Candidate>),
 }
 
 impl Inner {
     /// Whether such a one is meant.
     pub(crate) fn is_meant() -> bool {
         let first = std::env::args_os().nth(1);
-        first.is_some_and(|word| ["__guardian", "__run"].iter().any(|inner| word == *inner))
+        first.is_some_and(|word| {
+            ["__guardian", "__run", "__candidate"].iter().any(|inner| word == *inner)
+        })
     }
 
     pub(crate) fn run(&self) -> Ended {
         match self {
             Self::Guardian(guardian) => guardian.run(),
             Self::Run(run) => run.run(),
+            Self::Candidate(candidate) => candidate.run(),
         }
     }
 }

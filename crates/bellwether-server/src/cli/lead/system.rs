@@ -11,7 +11,7 @@ use rustix::process::{
 };
 
 /// This program itself, also when its file was replaced or removed since it was started.
-pub(super) fn this_program() -> Command {
+pub(crate) fn this_program() -> Command {
     #[cfg(target_os = "linux")]
     let path = std::path::Path::new("/proc/self/exe");
     #[cfg(not(target_os = "linux"))]
@@ -23,7 +23,7 @@ pub(super) fn this_program() -> Command {
 
 /// From here on this process is killed when the thread that started it ends, and after `exec` so is
 /// what it became, unless that runs with other rights.
-pub(super) fn die_with(parent: Pid) -> io::Result<()> {
+pub(crate) fn die_with(parent: Pid) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     // It may have died before we asked.
