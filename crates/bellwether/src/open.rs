@@ -209,14 +209,24 @@ pub(crate) async fn leases(address: String) -> Result<Arc<dyn Leases>, Error> {
             Ok(Arc::new(crate::leases::zookeeper::ZooKeeper::open(address).await?))
         }
         Some(feature) => Err(Error::Address {
-            // The part before the host may be a password.
-            address: format!("{}…", address.split_inclusive("://").next().unwrap_or_default()),
+            address: shown(&address),
             why: format!(
                 "this program is built without that engine; build it with the feature `{feature}`"
             ),
         }),
         None => Ok(Arc::new(Open::new(address).open().await?.inner)),
     }
+}
+
+/// What may be shown of an address: the part before the host may be a password.
+pub(crate) fn shown(address: &str) -> String {
+    format!("{}…", address.split_inclusive("://").next().unwrap_or_default())
+}
+
+/// Whether it is the address of an engine that knows only leases.
+#[cfg(feature = "guardian")]
+pub(crate) fn is_direct(address: &str) -> bool {
+    engine_of(address).is_some()
 }
 
 /// The feature of the engine that an address belongs to; `None` if it is one of our own stores.
