@@ -229,6 +229,24 @@ pub(crate) fn is_direct(address: &str) -> bool {
     engine_of(address).is_some()
 }
 
+/// Refuses the address of an engine that this program was built without.
+#[cfg(feature = "guardian")]
+pub(crate) fn check_built_in(address: &str) -> Result<(), String> {
+    let features = [
+        ("azure-blob", cfg!(feature = "azure-blob")),
+        ("etcd", cfg!(feature = "etcd")),
+        ("nats", cfg!(feature = "nats")),
+        ("postgres", cfg!(feature = "postgres")),
+        ("zookeeper", cfg!(feature = "zookeeper")),
+    ];
+    match engine_of(address) {
+        Some(feature) if !features.contains(&(feature, true)) => Err(format!(
+            "this program is built without that engine; build it with the feature `{feature}`"
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// The feature of the engine that an address belongs to; `None` if it is one of our own stores.
 fn engine_of(address: &str) -> Option<&'static str> {
     let begins = |scheme: &str| address.starts_with(scheme);

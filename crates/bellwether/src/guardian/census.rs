@@ -65,9 +65,11 @@ impl Census {
             return Err("/proc hides the processes of others (hidepid), who may be left".into());
         }
         if pid == 1 {
-            return Err("process 1 takes its guardian along when it dies; start it under an init, \
+            return Err(
+                "process 1 takes its guardian along when it dies; start it under an init, \
                         as `docker run --init` does"
-                .into());
+                    .into(),
+            );
         }
         let main = look_at(pid).ok_or("it has ended")?;
         let (innocents, reapers) = (BTreeMap::new(), BTreeSet::new());
@@ -205,8 +207,8 @@ fn parse(pid: i32, stat: &str) -> Option<Seen> {
 
 /// Whether processes of others cannot be seen.
 fn hides(mounts: &str) -> bool {
-    let here = mounts.lines().filter(|line| line.split(' ').nth(1) == Some("/proc"));
-    let options = here.last().and_then(|line| line.split(' ').nth(3)).unwrap_or_default();
+    let mut here = mounts.lines().filter(|line| line.split(' ').nth(1) == Some("/proc"));
+    let options = here.next_back().and_then(|line| line.split(' ').nth(3)).unwrap_or_default();
     let hidden = options.split(',').find_map(|option| option.strip_prefix("hidepid="));
     hidden.is_some_and(|how| how != "0" && how != "off")
 }
@@ -265,7 +267,8 @@ mod tests {
         assert_eq!(left(&of_somebody_who_ended), [90], "unsure means no");
         let dead = [&beside[..], &[Seen { is_dead: true, ..seen(70, REAPER) }]].concat();
         assert_eq!(left(&dead), [0; 0]);
-        let number_given_again = [&beside[..2], &[Seen { started: 99, ..seen(20, REAPER) }]].concat();
+        let number_given_again =
+            [&beside[..2], &[Seen { started: 99, ..seen(20, REAPER) }]].concat();
         assert_eq!(left(&number_given_again), [20]);
     }
 

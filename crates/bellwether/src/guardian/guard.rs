@@ -95,7 +95,11 @@ fn start(program: &std::path::Path, watch: &Word) -> Result<Guard, String> {
     match Answer::parse(line.trim_end()) {
         Some(Answer::Ready) => {}
         Some(Answer::Cannot(why)) => return Err(why),
-        None => return Err(format!("{shown} is no guardian; is it a `bellwether` of this version?")),
+        None => {
+            return Err(format!(
+                "{shown} is no guardian; is it a `bellwether` of this version, built with that engine?"
+            ));
+        }
     }
     guard.socket.set_nonblocking(true).map_err(failed)?;
     Ok(guard)

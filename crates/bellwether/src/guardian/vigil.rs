@@ -44,7 +44,8 @@ pub(super) async fn keep() -> io::Result<()> {
     let Some(Word::Watch { pid, address }) = words.next() else {
         return Err(io::Error::other("nobody said whom to watch"));
     };
-    let (pidfd, mut census) = match watch(pid) {
+    let watched = crate::open::check_built_in(&address).and_then(|()| watch(pid));
+    let (pidfd, mut census) = match watched {
         Ok(watched) => watched,
         Err(why) => return tell(&mut mouth, &Answer::Cannot(why)).await,
     };

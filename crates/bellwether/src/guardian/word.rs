@@ -103,7 +103,8 @@ mod tests {
         for answer in [Answer::Ready, Answer::Cannot("see anybody".into())] {
             assert_eq!(Answer::parse(&answer.to_string()), Some(answer));
         }
-        for nonsense in ["", "watch", "watch x y", "asked 7", "asked 7 x", "asked g 7 a", "done", "?"]
+        for nonsense in
+            ["", "watch", "watch x y", "asked 7", "asked 7 x", "asked g 7 a", "done", "?"]
         {
             assert_eq!(Word::parse(nonsense), None, "{nonsense}");
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bellwether::guardian::ARGUMENT;
 use bellwether::{Elections, LeadershipGuard, Stopwatch, Term};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 use tokio::task::JoinHandle;
 
 /// Leases last so long here: nobody follows before who did not see a death.
@@ -24,6 +24,7 @@ pub(crate) struct Leader {
     pid: Pid,
     said: Receiver<String>,
     others: Vec<String>,
+    daemons: Vec<Pid>,
 }
 
 impl Leader {
@@ -42,7 +43,8 @@ impl Leader {
                 let _ = say.send(line);
             }
         });
-        let mut leader = Self { nest, pid: rustix::process::getpid(), said, others: Vec::new() };
+        let mut leader =
+            Self { nest, pid: getpid(), said, others: Vec::new(), daemons: Vec::new() };
         leader.pid = pid(&leader.says("started"));
         leader
     }
@@ -74,7 +76,9 @@ impl Leader {
     /// What lives on when it has died, in a session of its own, let go of by whoever started it.
     pub(crate) fn daemon(&mut self) -> Pid {
         self.tell("run setsid sh -c 'echo daemon $$; exec sleep 1000' &");
-        pid(&self.says("daemon"))
+        let daemon = pid(&self.says("daemon"));
+        self.daemons.push(daemon);
+        daemon
     }
 
     pub(crate) fn kill(&self) {
@@ -106,7 +110,10 @@ impl Leader {
 
 impl Drop for Leader {
     fn drop(&mut self) {
-        let _ = kill_process(self.pid, Signal::KILL);
+        let left = self.daemons.iter().chain([&self.pid]).copied();
+        for pid in left.filter(|pid| *pid != getpid() && is_alive(*pid)) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
         let _ = self.nest.kill();
         let _ = self.nest.wait();
     }
