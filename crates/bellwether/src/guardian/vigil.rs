@@ -28,8 +28,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Between two looks at who is left.
 const ROUND: Duration = Duration::from_millis(5);
 const ROUND_MAX: Duration = Duration::from_millis(100);
-/// Between two attempts to reach the engine.
+/// Between two attempts to reach the engine, and for how long.
 const AGAIN: Duration = Duration::from_millis(100);
+const REACH_MS_MAX: u64 = 60_000;
 
 /// What is to be given back, with its ttl.
 type Kept = BTreeMap<LeaseId, (LeaseName, u64)>;
@@ -75,9 +76,16 @@ pub(super) async fn keep() -> io::Result<()> {
     // What has run out needs no giving back.
     let ttl_ms = kept.values().map(|(_, ttl_ms)| *ttl_ms).max().unwrap_or_default();
     let until = clock.boot().plus_ms(ttl_ms.saturating_mul(2));
-    let (is_nobody_left, elections) =
-        tokio::join!(nobody_left(&mut census, &clock, until), reach(&address, &clock, until));
-    if let (true, Some(elections)) = (is_nobody_left, elections) {
+    let (is_nobody_left, opened) =
+        tokio::join!(nobody_left(&mut census, &clock, until), Elections::open(&*address));
+    if !is_nobody_left {
+        return Ok(());
+    }
+    let elections = match opened {
+        Ok(elections) => Some(elections),
+        Err(_) => reach(&address, &clock, until.min(clock.boot().plus_ms(REACH_MS_MAX))).await,
+    };
+    if let Some(elections) = elections {
         give_back(&elections, kept).await;
         elections.close().await;
     }

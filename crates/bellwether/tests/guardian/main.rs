@@ -25,10 +25,13 @@ async fn killed_and_followed(address: &str) {
     let term = leader.leads();
     let heir = Heir::of(address, "chores").await;
     heir.waits().await;
+    let guardians = leader.guardians();
+    assert_eq!(guardians.len(), 1);
     leader.kill();
     let followed = heir.wins().await;
     assert!(followed.term() > term);
-    assert!(followed.ensure().is_ok(), "the guardian released what was the dead one's only");
+    eventually("it has done its part", async || !is_alive(guardians[0])).await;
+    assert!(followed.ensure().is_ok(), "it released what was the dead one's only");
 }
 
 async fn etcd() -> (Etcd, String) {
