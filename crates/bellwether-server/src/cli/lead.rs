@@ -160,7 +160,7 @@ impl Lead {
         let mut is_told = false;
         loop {
             let opened = tokio::select! {
-                opened = self.reach.elections() => opened,
+                opened = self.reach_elections(teller) => opened,
                 _ = signals.end() => return Err(stopped()),
             };
             match opened {
@@ -171,6 +171,33 @@ impl Lead {
                     self.pause(REACH_AGAIN, signals).await?;
                 }
                 opened => return opened,
+            }
+        }
+    }
+
+    #[cfg(not(feature = "guardian"))]
+    async fn reach_elections(&self, _: &Teller) -> Result<Elections, Failure> {
+        self.reach.elections().await
+    }
+
+    /// On an engine of others with a guardian of this process as well: for the time in which there is
+    /// no command, and nobody who would give back what is held, or the place in line.
+    #[cfg(feature = "guardian")]
+    async fn reach_elections(&self, teller: &Teller) -> Result<Elections, Failure> {
+        use bellwether::guardian::Guardian;
+
+        let Some(address) = self.reach.checked_engine()? else {
+            return self.reach.elections().await;
+        };
+        let guardian = Guardian::program(system::path_of_this_program());
+        match Elections::guarded(address, guardian).await {
+            Ok(guarded) => Ok(guarded),
+            Err(error) => {
+                // Whatever is wrong with the engine is wrong without a guardian, too.
+                let elections = self.reach.elections().await?;
+                let sentence = format!("if this process dies in line, its place runs out: {error}");
+                teller.tell("unguarded", &sentence, &[]);
+                Ok(elections)
             }
         }
     }

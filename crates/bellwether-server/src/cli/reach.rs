@@ -142,11 +142,9 @@ impl Reach {
         schemes.any(|scheme| address.starts_with(scheme)).then_some(address)
     }
 
-    /// The elections of the store, or of an engine that people already run; whoever asks closes them.
-    pub(crate) async fn elections(&self) -> Result<Elections, Failure> {
-        let Some(address) = self.engine() else {
-            return self.open(Absent::Refused).await.map(Elections::from);
-        };
+    /// The same, unless it comes with flags that are for something else.
+    pub(crate) fn checked_engine(&self) -> Result<Option<String>, Failure> {
+        let Some(address) = self.engine() else { return Ok(None) };
         let flags = [&self.tls_ca, &self.tls_cert, &self.tls_key, &self.shown.credential_file];
         if flags.into_iter().any(Option::is_some) {
             return Err(Failure::Usage(format!(
@@ -155,6 +153,14 @@ impl Reach {
                 shown(&address)
             )));
         }
+        Ok(Some(address))
+    }
+
+    /// The elections of the store, or of an engine that people already run; whoever asks closes them.
+    pub(crate) async fn elections(&self) -> Result<Elections, Failure> {
+        let Some(address) = self.checked_engine()? else {
+            return self.open(Absent::Refused).await.map(Elections::from);
+        };
         Elections::open(address).await.map_err(|error| match error {
             Error::Handshake { .. } | Error::Failed(_) | Error::Unknown(_) => {
                 Failure::Unreachable(error.to_string())

@@ -86,13 +86,22 @@ fn killed_and_followed(address: String, ttl: &str) {
     let of_first: Vec<String> = office.fleet.read("first").lines().map(str::to_owned).collect();
     let mut second = office.lead("second", &flags, &stubborn());
     second.says("waiting");
+    let guardians = children_of(&first);
     first.signal(Signal::KILL);
     let next = office.followed(term);
     assert!(next > term);
     assert!(of_first.iter().all(|pid| !is_alive(pid)), "they were dead before");
-    second.signal(Signal::TERM);
-    second.says("is over: told to stop");
+    eventually("they have done their part", || guardians.iter().all(|pid| !is_alive(pid)));
+    retire(second);
     office.fleet.check();
+}
+
+/// Ends one in order, so that nobody is left who would speak to a server that is gone: another test's
+/// guardian could not tell such a one from those it waits for.
+fn retire(leader: Leader) {
+    leader.signal(Signal::TERM);
+    let (_, _, said) = leader.end();
+    assert!(said.contains("is over: told to stop"), "{said}");
 }
 
 async fn etcd() -> (Etcd, String) {
@@ -137,7 +146,7 @@ async fn a_killed_leader_is_followed_at_once_on_zookeeper() {
 async fn a_leader_that_is_cut_off_stops_its_command_in_time() {
     let (server, address) = etcd().await;
     let office = Office::at(address);
-    let mut leader = office.lead("first", &["--ttl", "3s"], &stubborn());
+    let mut leader = office.lead("first", &["--ttl", "3s", "--grace", "1s"], &stubborn());
     leader.says("leading");
     office.followed(0);
     server.process.signal(Signal::STOP);
@@ -150,6 +159,7 @@ async fn a_leader_that_is_cut_off_stops_its_command_in_time() {
     assert!(dead_after_ms < 3_000, "dead after {dead_after_ms} ms");
     server.process.signal(Signal::CONT);
     leader.says("leading");
+    retire(leader);
     office.fleet.check();
 }
 
@@ -171,14 +181,72 @@ async fn a_leader_that_is_killed_when_its_command_ends_is_followed() {
     let (_server, address) = etcd().await;
     let office = Office::at(address);
     // The guardian has the command's end to tell, and nobody to tell it to.
-    let script = format!("({BEAT}) & sleep 0.2; kill -KILL $(cat lead); sleep 0.05; exit 0");
+    let script = format!(
+        "({BEAT}) & while ! test -s lead; do sleep 0.05; done; kill -KILL $(cat lead); sleep 0.05; exit 0"
+    );
     let first = office.lead("first", &["--ttl", "10m"], &script);
-    std::fs::write(office.fleet.path("lead"), first.pid().to_string()).unwrap();
     let term = office.followed(0);
+    let guardians = children_of(&first);
+    std::fs::write(office.fleet.path("lead"), first.pid().to_string()).unwrap();
     let mut second = office.lead("second", &["--ttl", "10m"], BEAT);
     second.says("leading");
     office.followed(term);
+    eventually("they have done their part", || guardians.iter().all(|pid| !is_alive(pid)));
+    retire(second);
     office.fleet.check();
+}
+
+#[tokio::test]
+async fn who_is_killed_in_line_does_not_keep_its_place() {
+    let (_server, address) = etcd().await;
+    let office = Office::at(address);
+    let flags = ["--ttl", "10m", "--grace", "100ms"];
+    let mut first = office.lead("first", &flags, BEAT);
+    first.says("leading");
+    let term = office.followed(0);
+    let mut second = office.lead("second", &flags, BEAT);
+    second.says("waiting");
+    let in_line = |many: usize| {
+        let (_, told, said) =
+            office.run(&["election", "watch", "chores", "-n1", "--output", "json"]);
+        let told: serde_json::Value = serde_json::from_str(&told).expect(&said);
+        told["election"]["waiting"].as_array().unwrap().len() == many
+    };
+    eventually("one stands in line", || in_line(1));
+    let mut third = office.lead("third", &flags, BEAT);
+    third.says("waiting");
+    eventually("two stand in line", || in_line(2));
+    let guardians = children_of(&second);
+    second.signal(Signal::KILL);
+    first.signal(Signal::TERM);
+    third.says("leading");
+    office.followed(term);
+    eventually("it has done its part", || guardians.iter().all(|pid| !is_alive(pid)));
+    retire(third);
+    office.fleet.check();
+}
+
+#[tokio::test]
+async fn a_clean_end_leaves_nobody_behind() {
+    let (_server, address) = etcd().await;
+    let office = Office::at(address);
+    let mut leader = office.lead("first", &["--ttl", "10m"], BEAT);
+    leader.says("leading");
+    office.followed(0);
+    let children = children_of(&leader);
+    assert_eq!(children.len(), 2, "a guardian of the command, and one of the lease");
+    leader.signal(Signal::TERM);
+    let (code, _, said) = leader.end();
+    assert_eq!(code, 128 + 15, "{said}");
+    eventually("they have ended", || children.iter().all(|pid| !is_alive(pid)));
+}
+
+fn children_of(leader: &Leader) -> Vec<String> {
+    // Each thread has its own children.
+    let threads = std::fs::read_dir(format!("/proc/{}/task", leader.pid())).unwrap().flatten();
+    let lists = threads.map(|thread| std::fs::read_to_string(thread.path().join("children")));
+    let found: String = lists.flatten().collect();
+    found.split_whitespace().map(str::to_owned).collect()
 }
 
 #[tokio::test]
