@@ -320,6 +320,13 @@ impl Election {
         self.leases.describe(self.name.clone()).await
     }
 
+    /// Waits until the version of its lease is not the one last seen, zero for never; `None` if
+    /// nothing changed within `wait`.
+    pub async fn changed(&self, seen: u64, wait: Duration) -> Result<Option<LeaseInfo>, Error> {
+        let info = self.leases.watch(self.name.clone(), seen, wait).await?;
+        Ok(info.filter(|info| info.version != seen))
+    }
+
     /// Who led before, the newest term first: as far back as the store remembers, which is a hundred
     /// terms of one election, and what its journal told when it was opened.
     pub async fn history(&self) -> Result<Vec<TermInfo>, Error> {

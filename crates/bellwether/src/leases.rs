@@ -28,6 +28,8 @@ mod dial;
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
 mod facts;
+#[cfg(feature = "guardian")]
+pub(crate) mod guarded;
 #[cfg(any(feature = "etcd", feature = "postgres"))]
 mod heart;
 #[cfg(feature = "nats")]

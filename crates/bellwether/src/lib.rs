@@ -42,6 +42,7 @@
 //! | [`Election`], [`Leadership`], [`Lease`] | leading, and fencing what a leader writes |
 //! | [`Shards`] | leading a fair part of many |
 //! | [`Elections`] | leading on an engine that runs already |
+//! | `guardian` (with any such engine) | giving back what a dead leader held, long before its time is over |
 //! | [`fencing`] | resources that refuse a deposed leader's late write: files, PostgreSQL, etcd, Redis, HTTP |
 //! | `fleet` (a feature) | electing a leader among members that have no store at all |
 //! | [`VirtualClock`] | moving time in your own tests |
@@ -70,6 +71,8 @@ pub mod export;
 pub mod fencing;
 #[cfg(feature = "fleet")]
 pub mod fleet;
+#[cfg(feature = "guardian")]
+pub mod guardian;
 mod handle;
 pub mod journal;
 pub mod lease;

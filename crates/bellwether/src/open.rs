@@ -246,13 +246,41 @@ pub(crate) async fn leases(address: String) -> Result<Arc<dyn Leases>, Error> {
             Ok(Arc::new(crate::leases::zookeeper::ZooKeeper::open(address).await?))
         }
         Some(feature) => Err(Error::Address {
-            // The part before the host may be a password.
-            address: format!("{}…", address.split_inclusive("://").next().unwrap_or_default()),
+            address: shown(&address),
             why: format!(
                 "this program is built without that engine; build it with the feature `{feature}`"
             ),
         }),
         None => Ok(Arc::new(Open::new(address).open().await?.inner)),
+    }
+}
+
+/// What may be shown of an address: the part before the host may be a password.
+pub(crate) fn shown(address: &str) -> String {
+    format!("{}…", address.split_inclusive("://").next().unwrap_or_default())
+}
+
+/// Whether it is the address of an engine that knows only leases.
+#[cfg(feature = "guardian")]
+pub(crate) fn is_direct(address: &str) -> bool {
+    engine_of(address).is_some()
+}
+
+/// Refuses the address of an engine that this program was built without.
+#[cfg(feature = "guardian")]
+pub(crate) fn check_built_in(address: &str) -> Result<(), String> {
+    let features = [
+        ("azure-blob", cfg!(feature = "azure-blob")),
+        ("etcd", cfg!(feature = "etcd")),
+        ("nats", cfg!(feature = "nats")),
+        ("postgres", cfg!(feature = "postgres")),
+        ("zookeeper", cfg!(feature = "zookeeper")),
+    ];
+    match engine_of(address) {
+        Some(feature) if !features.contains(&(feature, true)) => Err(format!(
+            "this program is built without that engine; build it with the feature `{feature}`"
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -19,13 +19,13 @@ use bellwether::core::command::LeaseKind;
 use bellwether::core::lease::{check_slots, check_ttl};
 use bellwether::core::limits;
 use bellwether::core::time::BootTime;
-use bellwether::{Bellwether, Election, Error};
+use bellwether::{Election, Elections, Error};
 use clap::Args;
 use serde_json::json;
 
 use super::failure::{Ended, Failure, TRY_AGAIN};
 use super::human::{Span, ms, parse_duration};
-use super::reach::{Absent, Reach};
+use super::reach::Reach;
 use guarded::{Guarded, Plan, Turn};
 use signals::Signals;
 use system::{adopt_orphans, boot};
@@ -38,7 +38,8 @@ Examples:
   bellwether lead chores --ttl 5s --grace 20s -- python3 -m chores
   bellwether lead chores --stall 1m --prepare './load-caches' --again -- ./worker
   bellwether lead crawlers -n 3 -- ./crawl
-  bellwether lead migration --once -- ./migrate && echo done";
+  bellwether lead migration --once -- ./migrate && echo done
+  bellwether lead chores --server etcd://10.0.0.5:2379 -- ./nightly.sh";
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -63,8 +64,13 @@ const AFTER_ASKED: Duration = Duration::from_secs(4);
 /// grace, SIGKILL, and so is whatever has left the group; the lease is given back when nothing is left
 /// of them, and this contends again. If the server cannot be reached, everything is dead before
 /// anybody else can lead: SIGTERM after 70 % of the ttl since the last renewal, SIGKILL after 80 %,
-/// and the next leader after 105 %, at the earliest. That holds when this process is killed or
+/// and the next leader after 105 %, at the earliest, or 100 % on engines of others. That holds when this process is killed or
 /// frozen: a guardian process between it and the command looks at the clock.
+///
+/// The election may be kept by an engine that already runs: etcd, PostgreSQL and others, as
+/// `bellwether engines` lists. Name its address with `--server`, or in `BELLWETHER_SERVER` if it holds
+/// a password. Such an engine cannot see that this process was killed; so the guardian gives the lease
+/// back when nothing is left of the command, and the next one leads without waiting for the ttl.
 ///
 /// The command finds `BELLWETHER_ELECTION`, `BELLWETHER_TERM` (the fencing token), `BELLWETHER_FENCE`
 /// (both, as NAME/TERM), `BELLWETHER_MEMBER` and `BELLWETHER_TRUSTED_UNTIL_MS` in its environment: the
@@ -147,19 +153,19 @@ impl Lead {
                 format: self.reach.output,
                 quiet: self.quiet,
             };
-            let store = self.open(&mut signals, &teller).await?;
-            let ended = self.campaign(&store, &mut signals, &teller).await;
-            store.close().await;
+            let elections = self.open(&mut signals, &teller).await?;
+            let ended = self.campaign(&elections, &mut signals, &teller).await;
+            elections.close().await;
             ended
         })
     }
 
     /// A server that is not there is waited for: whoever wants to lead for ever can wait.
-    async fn open(&self, signals: &mut Signals, teller: &Teller) -> Result<Bellwether, Failure> {
+    async fn open(&self, signals: &mut Signals, teller: &Teller) -> Result<Elections, Failure> {
         let mut is_told = false;
         loop {
             let opened = tokio::select! {
-                opened = self.reach.open(Absent::Refused) => opened,
+                opened = self.reach_elections(teller) => opened,
                 _ = signals.end() => return Err(stopped()),
             };
             match opened {
@@ -174,9 +180,42 @@ impl Lead {
         }
     }
 
-    async fn campaign(&self, store: &Bellwether, signals: &mut Signals, teller: &Teller) -> Ended {
+    #[cfg(not(feature = "guardian"))]
+    async fn reach_elections(&self, _: &Teller) -> Result<Elections, Failure> {
+        self.reach.elections().await
+    }
+
+    /// On an engine of others with a guardian of this process as well: for the time in which there is
+    /// no command, and nobody who would give back what is held, or the place in line.
+    #[cfg(feature = "guardian")]
+    async fn reach_elections(&self, teller: &Teller) -> Result<Elections, Failure> {
+        use bellwether::guardian::Guardian;
+
+        let Some(address) = self.reach.checked_engine()? else {
+            return self.reach.elections().await;
+        };
+        let guardian = Guardian::program(system::path_of_this_program());
+        match Elections::guarded(address, guardian).await {
+            Ok(guarded) => Ok(guarded),
+            Err(error) => {
+                // Whatever is wrong with the engine is wrong without a guardian, too.
+                let elections = self.reach.elections().await?;
+                let sentence = format!("if this process dies in line, its place runs out: {error}");
+                teller.tell("unguarded", &sentence, &[]);
+                Ok(elections)
+            }
+        }
+    }
+
+    async fn campaign(
+        &self,
+        elections: &Elections,
+        signals: &mut Signals,
+        teller: &Teller,
+    ) -> Ended {
         let metadata = self.metadata.clone().unwrap_or_else(who_we_are);
-        let election = store
+        let engine = self.reach.engine();
+        let election = elections
             .election(&self.election)?
             .ttl(self.ttl)
             // The grace is kept here; what is killed after it has to die, too.
@@ -202,6 +241,7 @@ impl Lead {
                 grace: self.grace,
                 stall: self.stall,
                 member: leadership.member(),
+                engine: engine.as_deref(),
             };
             let stops = |why: Why| {
                 let sentence = format!("stopping the command: {}", why.sentence());
@@ -240,6 +280,7 @@ impl Lead {
             until: BootTime::NEVER,
             notice: Duration::ZERO,
             grace: self.grace,
+            kept: None,
         };
         let mut guarded = Guarded::start(&plan)
             .map_err(|e| Failure::Internal(format!("cannot start a guardian: {e}")))?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bellwether::core::time::WallTime;
 use bellwether::journal::JournalFault;
 use bellwether::journal::file::has_store;
-use bellwether::{Bellwether, Clock, Credential, Error, Open, Queue, Refusal};
+use bellwether::{Bellwether, Clock, Credential, Elections, Error, Open, Queue, Refusal};
 use clap::Args;
 
 use super::failure::{Ended, Failure};
@@ -17,7 +17,8 @@ use super::screen::{Format, Screen};
 /// Where a server is looked for.
 pub(crate) const DEFAULT_SERVER: &str = "bellwether://127.0.0.1:7401";
 const SERVER_HELP: &str = "The server: bellwether://HOST:PORT, HOST:PORT, bellwethers://HOST:PORT \
-    for TLS, or bellwether+unix:PATH [env: BELLWETHER_SERVER] [default: bellwether://127.0.0.1:7401]";
+    for TLS, or bellwether+unix:PATH; for `lead`, `election who` and `election watch` also an engine \
+    that `bellwether engines` lists [env: BELLWETHER_SERVER] [default: bellwether://127.0.0.1:7401]";
 const SERVER_VARIABLE: &str = "BELLWETHER_SERVER";
 const CREDENTIAL_VARIABLE: &str = "BELLWETHER_CREDENTIAL";
 const CREDENTIAL_FILE_VARIABLE: &str = "BELLWETHER_CREDENTIAL_FILE";
@@ -107,13 +108,8 @@ impl Reach {
         absent: Absent,
         work: impl AsyncFnOnce(&Bellwether, &mut Screen<'_>) -> Ended,
     ) -> Ended {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .map_err(|e| Failure::Internal(format!("cannot start a runtime: {e}")))?;
         let mut screen = Screen::new(out, self.output);
-        runtime.block_on(async {
+        runtime()?.block_on(async {
             let store = self.open(absent).await?;
             let ended = match work(&store, &mut screen).await {
                 Err(failure) => Err(with_next_step(&store, failure).await),
@@ -136,6 +132,57 @@ impl Reach {
     /// The folder, if the command works on one directly.
     pub(crate) fn folder(&self) -> Option<&Path> {
         self.data.as_deref()
+    }
+
+    /// The address of an engine that people already run and that keeps elections only, if the command
+    /// is given one.
+    pub(crate) fn engine(&self) -> Option<String> {
+        let address = self.named().filter(|_| self.data.is_none())?;
+        let direct = Elections::engines().iter().filter(|engine| !engine.feature.is_empty());
+        let mut schemes = direct.flat_map(|engine| engine.scheme.split(' '));
+        schemes.any(|scheme| address.starts_with(scheme)).then_some(address)
+    }
+
+    /// The same, unless it comes with flags that are for something else.
+    pub(crate) fn checked_engine(&self) -> Result<Option<String>, Failure> {
+        let Some(address) = self.engine() else { return Ok(None) };
+        let flags = [&self.tls_ca, &self.tls_cert, &self.tls_key, &self.shown.credential_file];
+        if flags.into_iter().any(Option::is_some) {
+            return Err(Failure::Usage(format!(
+                "--tls-ca, --tls-cert, --tls-key and --credential-file are for a Bellwether server, \
+                 and {} is none: what lets us in there stands in its address",
+                shown(&address)
+            )));
+        }
+        Ok(Some(address))
+    }
+
+    /// The elections of the store, or of an engine that people already run; whoever asks closes them.
+    pub(crate) async fn elections(&self) -> Result<Elections, Failure> {
+        let Some(address) = self.checked_engine()? else {
+            return self.open(Absent::Refused).await.map(Elections::from);
+        };
+        Elections::open(address).await.map_err(|error| match error {
+            Error::Handshake { .. } | Error::Failed(_) | Error::Unknown(_) => {
+                Failure::Unreachable(error.to_string())
+            }
+            error => Failure::Store(error),
+        })
+    }
+
+    /// The same as [`Reach::look`] for what any of them can do.
+    pub(crate) fn look_at_elections(
+        &self,
+        out: &mut dyn Write,
+        work: impl AsyncFnOnce(&Elections, &mut Screen<'_>) -> Ended,
+    ) -> Ended {
+        let mut screen = Screen::new(out, self.output);
+        runtime()?.block_on(async {
+            let elections = self.elections().await?;
+            let ended = work(&elections, &mut screen).await;
+            elections.close().await;
+            ended
+        })
     }
 
     /// Opens the store; whoever asks closes it.
@@ -216,10 +263,20 @@ impl Reach {
         }
     }
 
+    fn named(&self) -> Option<String> {
+        let variable = || std::env::var(SERVER_VARIABLE).ok().filter(|a| !a.is_empty());
+        self.server.clone().or_else(variable)
+    }
+
     fn server_address(&self) -> Result<String, Failure> {
-        let named = self.server.clone();
-        let named = named.or_else(|| std::env::var(SERVER_VARIABLE).ok().filter(|a| !a.is_empty()));
-        let address = named.unwrap_or_else(|| DEFAULT_SERVER.into());
+        if let Some(address) = self.engine() {
+            return Err(Failure::Usage(format!(
+                "--server {}: that keeps elections only, for `lead`, `election who` and `election \
+                 watch`; write bellwether://HOST:PORT, or name a folder with --data DIR",
+                shown(&address)
+            )));
+        }
+        let address = self.named().unwrap_or_else(|| DEFAULT_SERVER.into());
         if address.starts_with("bellwether") && address.contains(':') {
             return Ok(address);
         }
@@ -235,6 +292,17 @@ impl Reach {
              or name a folder with --data DIR"
         )))
     }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let built = runtime.worker_threads(2).enable_all().build();
+    built.map_err(|e| Failure::Internal(format!("cannot start a runtime: {e}")))
+}
+
+/// What may be shown of an engine's address: the part before the host may be a password.
+fn shown(address: &str) -> String {
+    format!("{}…", address.split_inclusive("://").next().unwrap_or_default())
 }
 
 /// What was given as a flag, or else in the environment.

@@ -1,5 +1,7 @@
 //! A server, those who want to lead, and what their commands wrote down.
 
+#![allow(dead_code, reason = "no test needs all of it")]
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;

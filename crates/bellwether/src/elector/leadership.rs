@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bellwether_core::candidacy::LossReason;
 pub use bellwether_core::fence::Fence;
-use bellwether_core::name::{MemberId, Term};
+use bellwether_core::name::{LeaseId, MemberId, Term};
 use bellwether_core::time::BootTime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -43,6 +43,7 @@ pub struct Leadership {
 #[derive(Debug)]
 struct Shared {
     fence: Fence,
+    id: LeaseId,
     member: MemberId,
     clock: Clock,
     /// The last moment of trust, in milliseconds of the boot clock; zero once the term is over.
@@ -58,6 +59,7 @@ struct Shared {
 impl Leadership {
     pub(super) fn new(
         fence: Fence,
+        id: LeaseId,
         member: MemberId,
         clock: Clock,
         trusted_until: BootTime,
@@ -65,6 +67,7 @@ impl Leadership {
         Self {
             shared: Arc::new(Shared {
                 fence,
+                id,
                 member,
                 progress_at: AtomicU64::new(clock.boot().0),
                 clock,
@@ -85,6 +88,12 @@ impl Leadership {
     /// The member that leads: who this process is to the engine.
     pub fn member(&self) -> MemberId {
         self.shared.member
+    }
+
+    /// The id that the lease is held under. Whoever knows it can
+    /// [give the lease back](crate::Elections::release) when this process has died.
+    pub fn lease_id(&self) -> LeaseId {
+        self.shared.id
     }
 
     /// The proof to carry along. It proves which term this is, not that it still lasts; that is

@@ -302,6 +302,7 @@ impl Shell {
         let trusted_until = self.candidacy.trusted_until().unwrap_or_default();
         let leadership = Leadership::new(
             fence,
+            self.acquire.id,
             self.leases.member(),
             self.leases.clock().clone(),
             trusted_until,

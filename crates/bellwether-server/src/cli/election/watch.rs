@@ -38,13 +38,13 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Ended {
-        self.reach.look(out, async |store, screen| {
-            let lease = store.lease(&self.election)?;
+        self.reach.look_at_elections(out, async |elections, screen| {
+            let election = elections.election(&self.election)?;
             let mut stop = Stop::listen()?;
             let (mut seen, mut told) = (0, 0);
             while self.count.is_none_or(|count| told < count) {
                 let changed = tokio::select! {
-                    changed = lease.watch(seen, WAIT) => changed?,
+                    changed = election.changed(seen, WAIT) => changed?,
                     () = stop.asked() => break,
                 };
                 let Some(info) = changed else { continue };

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream as Socket;
 use std::os::unix::process::CommandExt as _;
@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal};
 use super::super::human::ms;
 use super::link::{Link, hand_over};
 use super::system::{kill_all, reap, this_program};
-use super::word::{News, Order};
+use super::word::{Kept, News, Order};
 
 /// Pause between two rounds of killing.
 const ROUND: Duration = Duration::from_millis(10);
@@ -34,6 +34,8 @@ pub(super) struct Plan<'a> {
     pub(super) notice: Duration,
     /// How long it may take to stop.
     pub(super) grace: Duration,
+    /// What the guardian gives back if we have died, when nothing is left of the command.
+    pub(super) kept: Option<Kept>,
 }
 
 /// See the module.
@@ -81,6 +83,11 @@ impl Guarded {
         } else {
             hand_over(&ours, File::open("/dev/null")?.as_fd())?;
         }
+        // What nobody can see would end a word in the middle: then the ttl counts.
+        let kept = plan.kept.clone().filter(|kept| !kept.address.contains(char::is_control));
+        if let Some(kept) = kept {
+            writeln!(&ours, "{}", Order::Keep(kept))?;
+        }
         Ok(Self { guardian, link: Link::new(ours)?, group: None })
     }
 
@@ -91,7 +98,8 @@ impl Guarded {
                 Some(News::Started(group)) => self.group = Some(group),
                 Some(News::Stopping) => return Turn::CutOff,
                 Some(News::Ended(code)) => {
-                    // It has nothing left to do but to end.
+                    // It has nothing left to do but to end, and waits for this word.
+                    self.link.say(Order::Thanks).await;
                     let _ = self.guardian.wait();
                     return Turn::Ended(code);
                 }

@@ -9,7 +9,9 @@
 //!    dead, and a machine that slept, all look the same from here: the time comes, on the boot clock.
 //! 2. *Nothing is left.* The guardian adopts the orphans among its descendants, so that what has left
 //!    the command's process group is found and killed as well. It ends when it has no child.
-//! 3. *It cannot be got rid of.* When the guardian is killed, the kernel kills the command, and `lead`
+//! 3. *Then it speaks for the dead.* If `lead` has died, and its lease is kept by an engine that cannot
+//!    see that, the guardian gives it back when nothing is left: never before, and under its id.
+//! 4. *It cannot be got rid of.* When the guardian is killed, the kernel kills the command, and `lead`
 //!    the rest.
 
 use std::ffi::OsString;
@@ -18,7 +20,9 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream as Socket;
 use std::os::unix::process::CommandExt as _;
 use std::process::ExitCode;
+use std::time::Duration;
 
+use bellwether::Elections;
 use bellwether::core::time::BootTime;
 use clap::{Args, Parser};
 use rustix::process::{
@@ -30,13 +34,16 @@ use super::super::election::Candidate;
 use super::super::failure::{Ended, Failure};
 use super::link::{Link, take_over};
 use super::system::{Alarm, adopt_orphans, boot, die_with, kill_all, reap, this_program};
-use super::word::{News, Order};
+use super::word::{Kept, News, Order};
 
 /// What a shell says of a command that is not there, or is none.
 const NOT_FOUND: u8 = 127;
 const NOT_RUNNABLE: u8 = 126;
 /// Pause between two rounds of killing.
 const ROUND_MS: u64 = 10;
+/// So long is a dead leader's lease tried to be given back, and so long is the pause between.
+const GIVE_BACK_MS_MAX: u64 = 60_000;
+const GIVE_BACK_PAUSE: Duration = Duration::from_millis(100);
 
 /// What this program starts of itself: no commands for people, so neither help nor a shell's completion
 /// tells of them.
@@ -48,15 +55,17 @@ pub(crate) enum Inner {
     Run(Run),
     #[command(name = "__candidate")]
     Candidate(Box<Candidate>),
+    #[cfg(feature = "guardian")]
+    #[command(name = bellwether::guardian::ARGUMENT)]
+    LeaseGuardian,
 }
 
 impl Inner {
     /// Whether such a one is meant.
     pub(crate) fn is_meant() -> bool {
         let first = std::env::args_os().nth(1);
-        first.is_some_and(|word| {
-            ["__guardian", "__run", "__candidate"].iter().any(|inner| word == *inner)
-        })
+        let all = ["__guardian", "__run", "__candidate", "__lease-guardian"];
+        first.is_some_and(|word| all.iter().any(|inner| word == *inner))
     }
 
     pub(crate) fn run(&self) -> Ended {
@@ -64,6 +73,10 @@ impl Inner {
             Self::Guardian(guardian) => guardian.run(),
             Self::Run(run) => run.run(),
             Self::Candidate(candidate) => candidate.run(),
+            #[cfg(feature = "guardian")]
+            Self::LeaseGuardian => bellwether::guardian::run()
+                .map(|()| ExitCode::SUCCESS)
+                .map_err(|e| Failure::Internal(format!("the guardian of leases: {e}"))),
         }
     }
 }
@@ -120,6 +133,17 @@ impl Guardian {
             }
         }
         lead.say(News::Ended(ward.code())).await;
+        // Whether anybody has heard that: who has not is dead, or will be.
+        while !ward.is_alone {
+            match lead.hear().await {
+                Some(Order::Thanks) => return Ok(()),
+                order => ward.take(order),
+            }
+        }
+        if let Some(kept) = &ward.kept {
+            let_go_of_output()?;
+            give_back(kept).await;
+        }
         Ok(())
     }
 
@@ -134,6 +158,28 @@ impl Guardian {
             .process_group(0)
             .spawn()?;
         Ok(Pid::from_child(&started))
+    }
+}
+
+/// Whoever reads what `lead` and its command wrote has read all of it.
+fn let_go_of_output() -> io::Result<()> {
+    let nothing = std::fs::File::options().write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    Ok(rustix::stdio::dup2_stderr(&nothing)?)
+}
+
+/// For a `lead` that has died, of whose command nothing is left. What cannot be given back runs out.
+async fn give_back(Kept { id, address, lease }: &Kept) {
+    let until = boot().plus_ms(GIVE_BACK_MS_MAX);
+    while boot() < until {
+        if let Ok(elections) = Elections::open(address).await {
+            let released = elections.release(lease.as_str(), *id).await;
+            elections.close().await;
+            if released.is_ok() {
+                return;
+            }
+        }
+        tokio::time::sleep(GIVE_BACK_PAUSE).await;
     }
 }
 
@@ -169,6 +215,8 @@ struct Ward {
     is_cut_off: bool,
     /// `lead` has died.
     is_alone: bool,
+    /// What to give back if it has died.
+    kept: Option<Kept>,
 }
 
 impl Ward {
@@ -184,6 +232,7 @@ impl Ward {
             is_killed: false,
             is_cut_off: false,
             is_alone: false,
+            kept: None,
         }
     }
 
@@ -217,6 +266,9 @@ impl Ward {
     fn take(&mut self, order: Option<Order>) {
         let now = boot();
         match order {
+            Some(Order::Keep(kept)) => self.kept = Some(kept),
+            // Said only at the end.
+            Some(Order::Thanks) => {}
             Some(Order::Until(until)) => self.until = until,
             Some(Order::Forward(signal)) => self.signal(signal),
             Some(Order::Stop(signal)) => self.stop(now, signal),

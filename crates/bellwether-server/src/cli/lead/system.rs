@@ -1,6 +1,7 @@
 //! What the kernel does for whoever must not leave a process behind.
 
 use std::io;
+use std::path::PathBuf;
 use std::process::Command;
 
 use bellwether::core::time::BootTime;
@@ -12,13 +13,17 @@ use rustix::process::{
 
 /// This program itself, also when its file was replaced or removed since it was started.
 pub(crate) fn this_program() -> Command {
-    #[cfg(target_os = "linux")]
-    let path = std::path::Path::new("/proc/self/exe");
-    #[cfg(not(target_os = "linux"))]
-    let path = std::env::current_exe().unwrap_or_else(|_| "bellwether".into());
-    let mut command = Command::new(path);
+    let mut command = Command::new(path_of_this_program());
     std::os::unix::process::CommandExt::arg0(&mut command, "bellwether");
     command
+}
+
+/// Where it can be started from, by this process.
+pub(super) fn path_of_this_program() -> PathBuf {
+    #[cfg(target_os = "linux")]
+    return "/proc/self/exe".into();
+    #[cfg(not(target_os = "linux"))]
+    std::env::current_exe().unwrap_or_else(|_| "bellwether".into())
 }
 
 /// From here on this process is killed when the thread that started it ends, and after `exec` so is

@@ -28,6 +28,7 @@ use super::guarded::{Guarded, Plan, Turn};
 use super::progress::Progress;
 use super::signals::{Signals, is_wish_to_stop};
 use super::system::boot;
+use super::word::Kept;
 
 /// Between SIGTERM and SIGKILL, where no renewal succeeds: this share of the ttl, or the grace if that
 /// is shorter.
@@ -90,6 +91,8 @@ pub(super) struct Work<'a> {
     pub(super) grace: Duration,
     pub(super) stall: Option<Duration>,
     pub(super) member: MemberId,
+    /// The address of what keeps the lease and cannot see by itself that its holder has died.
+    pub(super) engine: Option<&'a str>,
 }
 
 impl Work<'_> {
@@ -196,6 +199,11 @@ impl Work<'_> {
             until,
             notice: (self.ttl / NOTICE_SHARE).min(self.grace),
             grace: self.grace,
+            kept: self.engine.map(|address| Kept {
+                id: leadership.lease_id(),
+                address: address.to_owned(),
+                lease: fence.election.clone(),
+            }),
         })
     }
 

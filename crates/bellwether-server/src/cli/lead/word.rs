@@ -3,11 +3,14 @@
 use std::fmt;
 
 use bellwether::core::time::BootTime;
+use bellwether::{LeaseId, LeaseName};
 use rustix::process::{Pid, Signal};
 
 /// What the guardian is told. That `lead` has died is told by the socket's end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Order {
+    /// What to give back if `lead` has died, once nothing is left of the command.
+    Keep(Kept),
     /// The command may live until then.
     Until(BootTime),
     /// Pass this signal on.
@@ -16,6 +19,17 @@ pub(super) enum Order {
     Stop(Signal),
     /// Kill what is left.
     Kill,
+    /// It was heard that nothing is left: `lead` sees to the rest.
+    Thanks,
+}
+
+/// A lease on an engine that cannot see by itself that its holder has died.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Kept {
+    pub(super) id: LeaseId,
+    /// Where it is kept; may hold a password, and so stands on no command line.
+    pub(super) address: String,
+    pub(super) lease: LeaseName,
 }
 
 /// What the guardian tells.
@@ -35,7 +49,12 @@ impl fmt::Display for Order {
             Self::Until(time) => write!(f, "until {}", time.0),
             Self::Forward(signal) => write!(f, "forward {}", signal.as_raw()),
             Self::Stop(signal) => write!(f, "stop {}", signal.as_raw()),
+            // Neither part has a character that nobody can see, but what is between them.
+            Self::Keep(Kept { id, address, lease }) => {
+                write!(f, "keep {:x}\t{address}\t{}", id.0, lease.as_str())
+            }
             Self::Kill => f.write_str("kill 0"),
+            Self::Thanks => f.write_str("thanks 0"),
         }
     }
 }
@@ -63,7 +82,14 @@ impl Word for Order {
             "until" => Some(Self::Until(BootTime(number.parse().ok()?))),
             "forward" => signal().map(Self::Forward),
             "stop" => signal().map(Self::Stop),
+            "keep" => {
+                let mut parts = number.split('\t');
+                let id = u128::from_str_radix(parts.next()?, 16).ok().map(LeaseId)?;
+                let address = parts.next()?.to_owned();
+                Some(Self::Keep(Kept { id, address, lease: LeaseName::new(parts.next()?).ok()? }))
+            }
             "kill" => Some(Self::Kill),
+            "thanks" => Some(Self::Thanks),
             _ => None,
         }
     }
@@ -88,15 +114,19 @@ mod tests {
     #[test]
     fn every_word_is_understood() {
         let until = Order::Until(BootTime(u64::MAX));
-        for order in [until, Order::Forward(Signal::WINCH), Order::Stop(Signal::TERM), Order::Kill]
-        {
+        let (id, address) = (LeaseId(u128::MAX), "postgres://a:b c@host/db".to_owned());
+        let keep = Order::Keep(Kept { id, address, lease: LeaseName::new("two words").unwrap() });
+        let signals = [Order::Forward(Signal::WINCH), Order::Stop(Signal::TERM)];
+        for order in [until, keep, Order::Kill, Order::Thanks].into_iter().chain(signals) {
             assert_eq!(Order::parse(&order.to_string()), Some(order));
         }
         let pid = Pid::from_raw(7).unwrap();
         for news in [News::Started(pid), News::Stopping, News::Ended(255)] {
             assert_eq!(News::parse(&news.to_string()), Some(news));
         }
-        for nonsense in ["", "until", "until x", "stop 0", "ended 256", "started 0", "stop 99999"] {
+        for nonsense in
+            ["", "until", "until x", "stop 0", "ended 256", "started 0", "stop 99999", "keep 7"]
+        {
             assert_eq!(Order::parse(nonsense), None, "{nonsense}");
             assert_eq!(News::parse(nonsense), None, "{nonsense}");
         }

@@ -22,6 +22,9 @@ use super::jute::{Reader, Writer};
 const FRAME_BYTES_MAX: usize = 4 << 20;
 /// Pause between two tries to connect.
 const RECONNECT: Duration = Duration::from_millis(200);
+/// A server that has taken a connection and does not greet, as one does that is being started, is not
+/// waited for longer, however long the session.
+const GREETING_MAX: Duration = Duration::from_secs(3);
 /// Watches that fired and nobody has looked at yet; whoever misses one looks for itself.
 const EVENTS_MAX: usize = 256;
 
@@ -179,7 +182,7 @@ impl Keeper {
             .long(session.id)
             .bytes(&self.password)
             .bool(false);
-        let limit = self.wanted / 3;
+        let limit = (self.wanted / 3).min(GREETING_MAX);
         let shaking = async {
             let mut stream = TcpStream::connect(server).await?;
             stream.set_nodelay(true)?;

@@ -15,13 +15,18 @@ pub(crate) struct ZooKeeper {
 
 impl ZooKeeper {
     pub(crate) async fn start() -> Self {
+        Self::start_with("").await
+    }
+
+    /// With lines of `zoo.cfg`.
+    pub(crate) async fn start_with(lines: &str) -> Self {
         assert!(Path::new(JAR).exists(), "there is no {JAR}; tools/lease-servers installs it");
         let mut process = Process::new("zookeeper", None);
         let [port] = free_ports();
         let folder = process.folder.display().to_string();
         let settings = format!(
             "tickTime=1000\ndataDir={folder}\nclientPort={port}\nclientPortAddress=127.0.0.1\n\
-             admin.enableServer=false\nmaxClientCnxns=0\n"
+             admin.enableServer=false\nmaxClientCnxns=0\n{lines}"
         );
         let file = process.folder.join("zoo.cfg");
         std::fs::write(&file, settings).unwrap();
