@@ -19,7 +19,7 @@ fn alive(fleet: &Fleet, term: u64) -> Option<(u64, u64)> {
     let beats = fleet.beats();
     let mut times = beats.iter().filter(|(of, _)| *of == term).map(|(_, at)| *at);
     let first = times.next()?;
-    Some((first, times.last().unwrap_or(first)))
+    Some((first, times.next_back().unwrap_or(first)))
 }
 
 /// Waits until the command of `term` was alive after that of `other` had begun.
