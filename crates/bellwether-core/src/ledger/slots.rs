@@ -46,7 +46,7 @@ impl Ledger {
             .and_then(|lease| self.members.get(&lease.member).map(|member| (lease, member)))
             .filter(|(lease, member)| member.renewing.contains(name, lease.term))
             .map(|(_, member)| member.beaten_at);
-        let others = entry.into_iter().flat_map(|entry| entry.records());
+        let others = entry.into_iter().flat_map(Entry::records);
         let newest = others.filter(|(other, _)| *other != nth).map(|(_, other)| other.term).max();
         let above = newest.map_or(Term(0), |term| Term(term.0 + 1));
         LeaseAt { name, lease, now, beaten_at, terms_from: self.terms_from.max(above) }

@@ -31,7 +31,7 @@ impl Ledger {
                 Some(LeaseStats {
                     name: name.clone(),
                     state: at.state(),
-                    term: at.lease.map(|lease| lease.term).unwrap_or_default(),
+                    term: entry.records().map(|(_, lease)| lease.term).max().unwrap_or_default(),
                     grants: entry.grants,
                     waiting: entry.line.len() as u64,
                 })

@@ -184,3 +184,45 @@ fn nobody_speaks_for_a_member_of_another_door() {
     let bound = json!({ "kind": "bound", "ttl_ms": 1000 });
     server.post("/v1/leases/a/acquire", &bound).problem(400, "invalid-value");
 }
+
+#[test]
+fn several_hold_a_lease_and_all_are_shown() {
+    let server = Server::in_memory();
+    let join = || {
+        let ask = json!({ "metadata": "", "ttl_ms": 60_000 });
+        server.post("/v1/members", &ask).is(201)["member"].as_str().unwrap().to_owned()
+    };
+    let (a, b, c) = (join(), join(), join());
+    let acquire = |member: &str, slots: u32| {
+        let ask = json!({
+            "id": member, "kind": "bound", "ttl_ms": 30_000, "metadata": member, "slots": slots,
+        });
+        server.ask_with(
+            "POST",
+            "/v1/leases/crawlers/acquire",
+            &[("bellwether-member", member)],
+            &ask,
+        )
+    };
+    let first = acquire(&a, 2).is(200);
+    let second = acquire(&b, 2).is(200);
+    assert!(term(&second) > term(&first));
+    acquire(&c, 2).problem(409, "lease-held");
+    let told = acquire(&c, 3).problem(409, "other-slots");
+    let detail = told["detail"].as_str().unwrap();
+    assert!(detail.contains("2 slots") && detail.contains("with 3"), "{detail}");
+    let lease = server.get("/v1/leases/crawlers").is(200);
+    assert_eq!((&lease["slots"], &lease["holder"]), (&json!(2), &json!(a)));
+    let held = |index: usize, field: &str| lease["holders"][index][field].clone();
+    assert_eq!([held(0, "holder"), held(1, "holder")], [json!(a), json!(b)]);
+    assert_eq!([held(0, "term"), held(1, "term")], [first["term"].clone(), second["term"].clone()]);
+    let election = server.get("/v1/elections/crawlers").is(200);
+    assert_eq!(election["leaders"].as_array().unwrap().len(), 2);
+    assert_eq!(election["leaders"][1]["member"], json!(b));
+    for (member, status) in [(&a, 200), (&b, 200), (&c, 503)] {
+        let path = format!("/v1/elections/crawlers/leader?member={member}");
+        assert_eq!(server.get(&path).status, status, "{member}");
+    }
+    let standing = json!({ "ttl_ms": 30_000, "slots": 2 });
+    server.post("/v1/leases/other/acquire", &standing).problem(400, "invalid-value");
+}

@@ -10,4 +10,5 @@ mod ending;
 mod fleet;
 mod losing;
 mod running;
+mod slots;
 mod stopping;

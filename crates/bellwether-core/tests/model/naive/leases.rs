@@ -323,7 +323,7 @@ impl Naive {
             let unheard = self.ended_unheard(name);
             let taken = held.iter().chain(&unheard).map(|index| self.leases[*index].slot);
             let taken: Vec<u32> = taken.collect();
-            let slot = (0..).find(|slot| !taken.contains(slot)).unwrap();
+            let slot = (0..=taken.len() as u32).find(|slot| !taken.contains(slot)).unwrap();
             self.begin_term(ask, member, slot)
         };
         let (term, granted) = (self.leases[index].term, self.leases[index].granted());

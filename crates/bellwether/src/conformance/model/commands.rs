@@ -280,7 +280,8 @@ impl World<'_> {
             standing(lease.as_str(), id.0, ttl_ms)
         };
         let priority = self.chance.below(3) as i32;
-        Command::Acquire(Acquire { wait_ms: self.wait_ms(), priority, ..ask })
+        let slots = if self.one_in(3) { 2 } else { 1 };
+        Command::Acquire(Acquire { wait_ms: self.wait_ms(), priority, slots, ..ask })
     }
 
     fn lease_action(&mut self) -> Command {
