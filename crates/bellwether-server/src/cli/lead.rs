@@ -200,7 +200,12 @@ impl Lead {
             Err(error) => {
                 // Whatever is wrong with the engine is wrong without a guardian, too.
                 let elections = self.reach.elections().await?;
-                let sentence = format!("if this process dies in line, its place runs out: {error}");
+                let why = match error {
+                    Error::Address { why, .. } => why,
+                    error => error.to_string(),
+                };
+                let sentence =
+                    format!("if this process is killed in line, its place runs out: {why}");
                 teller.tell("unguarded", &sentence, &[]);
                 Ok(elections)
             }
