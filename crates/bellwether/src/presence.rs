@@ -261,7 +261,9 @@ impl Presence {
         let mut state = self.lock();
         match answer {
             Ok(beat) => {
-                beat.lost.iter().for_each(|key| state.lose(key));
+                for key in &beat.lost {
+                    state.lose(key);
+                }
                 state.renewed = Some((round.number, round.sent_at));
             }
             // The member is not known any more: its heartbeats renew nothing.
@@ -271,7 +273,9 @@ impl Presence {
                     .filter(|(_, holding)| holding.named_from <= round.number)
                     .map(|(key, _)| key.clone())
                     .collect();
-                named.iter().for_each(|key| state.lose(key));
+                for key in &named {
+                    state.lose(key);
+                }
             }
             Err(_) => {}
         }
