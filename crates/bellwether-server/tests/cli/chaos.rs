@@ -177,8 +177,11 @@ fn whoever_stops_it_is_told_what_it_saw() {
 #[test]
 fn nothing_of_it_is_left_when_it_is_killed() {
     let served = Served::start(Door::Wire);
+    let folder = Store::none();
     let args = ["election", "chaos", "--for", "1h", "--ttl", "400ms", "--faults", "freeze"];
-    let mut drill = served.command(&args).spawn().unwrap();
+    let mut drill = served.command(&args);
+    // Whoever is killed does not tidy up.
+    let mut drill = drill.arg("--keep").arg(folder.path()).spawn().unwrap();
     let mut all = Vec::new();
     eventually("they are there", || {
         all = children(&drill);
