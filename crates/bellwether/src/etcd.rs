@@ -29,6 +29,10 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// Why etcd did not do what was asked, other than by saying no to a term.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(
+    not(feature = "fencing-etcd"),
+    expect(unreachable_pub, reason = "only the fencing kit shows it to others")
+)]
 pub enum EtcdFault {
     /// The address is none.
     #[error(
