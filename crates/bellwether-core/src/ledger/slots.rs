@@ -141,11 +141,19 @@ impl Ledger {
         let mut all = 0..slots;
         #[cfg(planted_bug = "one_slot_too_many")]
         let mut all = 0..slots + u32::from(slots > 1);
-        let is_armed = |nth: u32| {
-            let slot = self.entry(name).and_then(|entry| entry.slots.get(&nth));
-            slot.is_some_and(|slot| slot.armed.is_some())
-        };
-        all.find(|nth| self.slot_at(now, name, *nth).holder().is_none() && !is_armed(*nth))
+        all.find(|nth| !self.is_taken(&self.slot_at(now, name, *nth), *nth))
+    }
+
+    /// Whether it is held, or was and its timer has not fired yet.
+    fn is_taken(&self, at: &LeaseAt<'_>, nth: u32) -> bool {
+        let slot = self.entry(at.name).and_then(|entry| entry.slots.get(&nth));
+        at.holder().is_some() || slot.is_some_and(|slot| slot.armed.is_some())
+    }
+
+    /// The ids that those have.
+    pub(super) fn ids_taken(&self, now: Now, name: &LeaseName) -> Vec<LeaseId> {
+        let taken = self.slots_at(now, name).filter(|(nth, at)| self.is_taken(at, *nth));
+        taken.filter_map(|(_, at)| at.id()).collect()
     }
 
     /// Whether everybody who holds it asked for the same number.
