@@ -144,6 +144,24 @@ mod tests {
     }
 
     #[test]
+    fn no_two_slots_are_raised_to_the_same_term() {
+        let raise = Raise::of(&ledger(NOW.0, 7), NOW, 0);
+        let now = crate::time::Now::new(NOW.0, 0);
+        let name = crate::name::LeaseName::new("l").unwrap();
+        let (lease, beaten_at, terms_from) = (None, None, Term(0));
+        let at = crate::lease::LeaseAt { name: &name, lease, now, beaten_at, terms_from };
+        let lease = Box::new(at.pause(true).lease);
+        let raised = [0, 2].map(|slot| {
+            let change = Change::Lease { name: name.clone(), slot, lease: lease.clone() };
+            match raise.raise(change, 1) {
+                Change::Lease { lease, .. } => lease.term,
+                other => panic!("{other:?}"),
+            }
+        });
+        assert!(raise.terms_from <= raised[0] && raised[0] < raised[1], "{raised:?}");
+    }
+
+    #[test]
     fn numbers_at_their_end_stay_there() {
         let raise = Raise::of(&ledger(u64::MAX, u32::MAX), WallTime(u64::MAX), u16::MAX);
         assert_eq!((raise.terms_from.0, raise.incarnation.0), (u64::MAX, u32::MAX));

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::change::Change;
 use crate::command::{Acquire, Request};
 use crate::error::{LeaseRefusal, Refusal};
-use crate::lease::{Decision, Hold, Lease, LeaseAt, check_slots, check_ttl};
+use crate::lease::{Decision, Hold, Lease, check_slots, check_ttl};
 use crate::limits;
 use crate::name::{LeaseId, LeaseName, MemberId, MemberSlot, RequestNumber, Term, Ticket};
 use crate::outcome::{Answer, Barrier, EndedBy, Outcome};
@@ -252,11 +252,10 @@ impl Ledger {
     ) {
         let Some(index) = self.lease_names.get(name).copied() else { return };
         loop {
-            let held: Vec<LeaseAt<'_>> = self.held_slots(now, name);
+            let taken = self.ids_taken(now, name);
             let Some(entry) = self.leases.get(&index) else { return };
-            // An id is one holder's: who changed its own to that of one who waits is waited for.
-            let can_have =
-                |waiter: &Waiter| held.iter().all(|at| at.id() != Some(waiter.acquire.id));
+            // An id is one holder's: who waits under one that another slot is held under waits on.
+            let can_have = |waiter: &Waiter| !taken.contains(&waiter.acquire.id);
             let mut line = entry.in_order().filter(|(_, waiter)| can_have(waiter));
             let wanted = successor.and_then(|id| self.member_ids.get(&id));
             let named = wanted

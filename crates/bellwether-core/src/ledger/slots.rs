@@ -141,10 +141,18 @@ impl Ledger {
         let mut all = 0..slots;
         #[cfg(planted_bug = "one_slot_too_many")]
         let mut all = 0..slots + u32::from(slots > 1);
-        let is_free = |nth: u32| {
-            self.slot_at(now, name, nth).holder().is_none() && !self.is_overdue(now, name, nth)
-        };
-        all.find(|nth| is_free(*nth))
+        all.find(|nth| !self.is_taken(&self.slot_at(now, name, *nth), *nth))
+    }
+
+    /// Whether it is held, or was and its timer has not fired yet.
+    fn is_taken(&self, at: &LeaseAt<'_>, nth: u32) -> bool {
+        at.holder().is_some() || self.is_overdue(at.now, at.name, nth)
+    }
+
+    /// The ids that those have.
+    pub(super) fn ids_taken(&self, now: Now, name: &LeaseName) -> Vec<LeaseId> {
+        let taken = self.slots_at(now, name).filter(|(nth, at)| self.is_taken(at, *nth));
+        taken.filter_map(|(_, at)| at.id()).collect()
     }
 
     /// Whether everybody who holds it asked for the same number.

@@ -367,7 +367,8 @@ impl Naive {
         let names: Vec<LeaseName> = self.leases.iter().map(|lease| lease.name.clone()).collect();
         for name in names {
             let held = self.held_slots(&name);
-            let is_held_under = |id| held.iter().any(|index| self.leases[*index].id() == Some(id));
+            let taken = [held.clone(), self.ended_unheard(&name)].concat();
+            let is_held_under = |id| taken.iter().any(|index| self.leases[*index].id() == Some(id));
             let line = self.line(&name).into_iter();
             let mut line = line.filter_map(|wait| match &wait.for_what {
                 ForWhat::Lease(ask) if !is_held_under(ask.id) => Some((ask.slots, wait)),
@@ -375,8 +376,7 @@ impl Naive {
             });
             let Some((slots, first)) = line.next() else { continue };
             let slots = held.first().map_or(slots, |index| self.leases[*index].slots);
-            let taken = held.len() + self.ended_unheard(&name).len();
-            if taken < slots as usize && !self.is_paused(&name) {
+            if taken.len() < slots as usize && !self.is_paused(&name) {
                 self.grant(&first);
                 return true;
             }
@@ -551,9 +551,9 @@ impl Naive {
         let is_successor = |wait: &&Wait| {
             successor.is_some() && self.member(wait.member).map(|member| member.id) == successor
         };
-        let held = self.held_slots(name);
+        let taken = [self.held_slots(name), self.ended_unheard(name)].concat();
         let can_have = |wait: &&Wait| match &wait.for_what {
-            ForWhat::Lease(ask) => held.iter().all(|i| self.leases[*i].id() != Some(ask.id)),
+            ForWhat::Lease(ask) => taken.iter().all(|i| self.leases[*i].id() != Some(ask.id)),
             _ => false,
         };
         if let Some(first) = line.iter().filter(can_have).find(is_successor)

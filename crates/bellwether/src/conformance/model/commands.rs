@@ -280,8 +280,7 @@ impl World<'_> {
             standing(lease.as_str(), id.0, ttl_ms)
         };
         let priority = self.chance.below(3) as i32;
-        let slots = if self.one_in(3) { 2 } else { 1 };
-        Command::Acquire(Acquire { wait_ms: self.wait_ms(), priority, slots, ..ask })
+        Command::Acquire(Acquire { wait_ms: self.wait_ms(), priority, ..ask })
     }
 
     fn lease_action(&mut self) -> Command {
