@@ -34,7 +34,8 @@ impl Proxy {
         let (gate, count) = (Arc::clone(&is_open), Arc::clone(&passed));
         tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
-                let far = TcpStream::connect(&server).await.expect("the server");
+                // A server that has ended lets nobody in.
+                let Ok(far) = TcpStream::connect(&server).await else { continue };
                 near.set_nodelay(true).expect("a socket");
                 far.set_nodelay(true).expect("a socket");
                 let (near_out, near_in) = near.into_split();

@@ -45,9 +45,10 @@ pub(super) async fn run(options: &Options, report: &mut Report) {
 
 /// Members that hold elections and do nothing else.
 struct Kept {
+    /// Goes first: it would look for the others.
+    members: Members,
     server: Server,
     _proxy: Proxy,
-    members: Members,
     /// Each second, both ways.
     bytes: f64,
     /// Of the server, each second.
@@ -83,7 +84,7 @@ impl Kept {
             figure,
             cpu_ms,
         );
-        Self { server, _proxy: proxy, members, bytes, cpu_ms }
+        Self { members, server, _proxy: proxy, bytes, cpu_ms }
     }
 
     /// Lets one member after the other die.
