@@ -144,8 +144,10 @@ impl<'a> World<'a> {
         let bellwether = self.fixture.bellwether();
         let (asked, along) = (request.clone(), contents.clone());
         let mut waiting: Waiting = Box::pin(async move { bellwether.call(asked, along).await });
-        // The first poll hands the call in: the engine gets the calls in this order.
-        let early = poll(&mut waiting);
+        // The first poll hands the call in: the engine gets the calls in this order. The second one
+        // keeps the promise of a turn that the first may have given: whoever else is answered by it
+        // is waited for before this one is looked at again.
+        let early = poll(&mut waiting).or_else(|| poll(&mut waiting));
         let call = Call { request: request.clone(), contents: contents.into() };
         self.rules.apply(self.fixture.now(), Ticket(ticket), &call, ticket);
         if let Some(answer) = early {
