@@ -11,6 +11,7 @@
 mod calm;
 mod candidate;
 mod cut;
+mod guarded;
 mod kill;
 mod line;
 mod peers;
@@ -51,7 +52,8 @@ pub(crate) struct Options {
     /// Runs of what takes milliseconds: `polite`, each way, and `kill`.
     #[arg(long, default_value_t = 1000)]
     runs: usize,
-    /// Runs of what takes as long as a lease or a limit: `stalled`, `frozen`, `partition`.
+    /// Runs of what takes as long as a lease or a limit: `stalled`, `frozen`, `partition`; of each
+    /// engine with a guardian, too.
     #[arg(long, default_value_t = 100)]
     slow_runs: usize,
     /// Runs of each peer that takes a session's time to notice a death; the others do ten times as many.
@@ -63,6 +65,9 @@ pub(crate) struct Options {
     /// Elections that a hundred members hold together.
     #[arg(long, default_value_t = 100_000)]
     elections: usize,
+    /// Microsoft's emulator: `tools/lease-servers azurite` installs it.
+    #[arg(long, default_value = "target/tools/azurite/node_modules/.bin/azurite-blob")]
+    azurite: PathBuf,
     /// Where Python finds kazoo: `tools/lease-servers kazoo` makes it.
     #[arg(long, default_value = "target/tools/kazoo/bin/python")]
     python: PathBuf,
@@ -86,6 +91,8 @@ enum Part {
     Partition,
     /// A leader on a busy machine, which must stay in office.
     Calm,
+    /// A leader's process that is killed, on etcd, PostgreSQL and Azurite, with a guardian beside it.
+    Guarded,
     /// The same with etcd, ZooKeeper and PostgreSQL and the clients that people use.
     Peers,
     /// What a hundred thousand elections of a hundred members cost, and one member that dies.
@@ -107,6 +114,7 @@ pub(crate) async fn run(options: Options) {
             Part::Frozen => cut::frozen(&options, &mut report).await,
             Part::Partition => cut::partition(&options, &mut report).await,
             Part::Calm => calm::run(&options, &mut report).await,
+            Part::Guarded => guarded::run(&options, &mut report).await,
             Part::Peers => peers::run(&options, &mut report).await,
             Part::Scale => scale::run(&options, &mut report).await,
         }

@@ -77,6 +77,10 @@ enum Command {
 }
 
 fn main() {
+    // `failover` starts this program as the guardian of its candidates.
+    if std::env::args().nth(1).as_deref() == Some(bellwether::guardian::ARGUMENT) {
+        return bellwether::guardian::run().expect("a guardian");
+    }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     match Arguments::parse().command {

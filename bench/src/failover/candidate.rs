@@ -9,15 +9,16 @@
 use std::io::{BufRead as _, Write as _};
 use std::time::Duration;
 
-use bellwether::{Bellwether, LeadershipGuard};
+use bellwether::guardian::Guardian;
+use bellwether::{Elections, LeadershipGuard};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::boot_ns;
 
 /// Contends until its input ends.
 pub(crate) async fn candidate(address: &str, name: &str, ttl_ms: u64, stall_ms: u64) {
-    let store = Bellwether::open(address).await.expect("a connection");
-    let mut election = store.election(name).expect("a name").ttl(Duration::from_millis(ttl_ms));
+    let elections = open(address).await;
+    let mut election = elections.election(name).expect("a name").ttl(Duration::from_millis(ttl_ms));
     if stall_ms > 0 {
         election = election.stall(Duration::from_millis(stall_ms));
     }
@@ -39,6 +40,17 @@ pub(crate) async fn candidate(address: &str, name: &str, ttl_ms: u64, stall_ms: 
             return;
         }
     }
+}
+
+/// On an engine of others with a guardian, which is this program again.
+async fn open(address: &str) -> Elections {
+    let opened = if address.starts_with("bellwether") {
+        Elections::open(address).await
+    } else {
+        let program = std::env::current_exe().expect("this program");
+        Elections::guarded(address, Guardian::program(program)).await
+    };
+    opened.expect("a connection")
 }
 
 /// One term; `None` if there is nobody any more to say what to do.

@@ -1,8 +1,7 @@
 //! What others take, with the programs that their users have: `etcdctl lock`, kazoo, `psql`.
 //!
 //! Each candidate is a process that says a line when it leads; the time counts until that line is
-//! read here. An engine of ours with a guardian would be a row of this table, too: a [`Peer`] whose
-//! command is our own candidate at the address of that engine, with a target of 100 ms.
+//! read here.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -121,7 +120,7 @@ async fn postgres(options: &Options, report: &mut Report) {
 }
 
 /// Whether these programs and files are there; one that is not is a part that failed.
-fn are_there(report: &mut Report, name: &str, needs: &[(&str, &str)]) -> bool {
+pub(super) fn are_there(report: &mut Report, name: &str, needs: &[(&str, &str)]) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let is_there = |what: &str| {
         // Joined to a whole path, a folder of the search path does not count.
