@@ -41,7 +41,7 @@ fn cut_off_the_leader(lines: &Lines) -> impl Fn(&mut World, u64) {
         world.fault("cut off", &name);
         line.set(Mood::Held);
         let during = world.parts_of_ttl(1.2, 2.0);
-        std::thread::sleep(during);
+        world.pass_in_company(during);
         line.set(Mood::Well);
         line.cut();
     }

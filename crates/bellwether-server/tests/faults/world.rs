@@ -5,9 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bellwether::Stopwatch;
 use bellwether::clock::boot_ns;
 use bellwether::core::chance::Chance;
+use bellwether::{Bellwether, Stopwatch};
 use bellwether_server::drill::{
     Event, History, Op, Phase, Recorder, Rules, Tail, Tally, Violation, check,
 };
@@ -96,6 +96,22 @@ impl World {
 
     pub fn socket(&self) -> String {
         format!("bellwether+unix:{}", self.path("s").display())
+    }
+
+    /// Lets time pass, and asks the server for something all the while. One whose clocks are
+    /// libfaketime's sleeps by the kernel's, which run at another rate: it looks at its own only when
+    /// somebody comes.
+    pub fn pass_in_company(&self, during: Duration) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let watch = Stopwatch::start();
+        runtime.block_on(async {
+            let store = Bellwether::open(self.socket()).await.unwrap();
+            while watch.elapsed() < during {
+                store.leases().await.unwrap();
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            store.close().await;
+        });
     }
 
     /// Until it has said so many times in its lives that it is ready.
