@@ -41,6 +41,10 @@ impl Leases for Guarded {
         self.leases.check_ttl(ttl)
     }
 
+    fn check_slots(&self, slots: u32) -> Result<(), Refusal> {
+        self.leases.check_slots(slots)
+    }
+
     fn acquire(&self, ask: Acquire) -> Answer<Result<Term, Error>> {
         let (guard, id) = (Arc::clone(&self.guard), ask.id);
         guard.asked(id, ask.ttl_ms, &ask.lease);

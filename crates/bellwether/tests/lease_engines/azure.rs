@@ -2,9 +2,15 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bellwether::conformance::Running;
 use bellwether::conformance::election::{Hall, Place};
-use bellwether::{Elections, Error, Refusal};
+use bellwether::{Elections, Error, LossReason, Refusal};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 
 use crate::direct::Azurite;
@@ -20,6 +26,37 @@ impl Container {
         let azurite = Azurite::start().await;
         let at = (Ipv4Addr::LOCALHOST, azurite.port()).into();
         Self { azurite: Mutex::new(azurite), at }
+    }
+}
+
+/// What everybody knows of the emulator's account.
+const KEY: &str =
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
+impl Container {
+    /// Asks the service for something, as anybody may who has the key; it must be done.
+    async fn ask(&self, method: &str, path: &str, query: &str, headers: &[(&str, &str)]) {
+        let date = httpdate::fmt_http_date(std::time::SystemTime::now());
+        let mut all = vec![("x-ms-date", &*date), ("x-ms-version", "2021-12-02")];
+        all.extend(headers);
+        all.sort_unstable();
+        let said: String = all.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
+        let asked = query.replace('=', ":");
+        let line = if asked.is_empty() { String::new() } else { format!("\n{asked}") };
+        let text = format!("{method}\n\n\n\n\n\n\n\n\n\n\n\n{said}/devstoreaccount1{path}{line}");
+        let mut mac = Hmac::<Sha256>::new_from_slice(&STANDARD.decode(KEY).unwrap()).unwrap();
+        mac.update(text.as_bytes());
+        let signature = STANDARD.encode(mac.finalize().into_bytes());
+        let mark = if query.is_empty() { "" } else { "?" };
+        let mut request = format!("{method} {path}{mark}{query} HTTP/1.1\r\nhost: {}\r\n", self.at);
+        request += &format!("authorization: SharedKey devstoreaccount1:{signature}\r\n");
+        request += &all.iter().map(|(n, v)| format!("{n}: {v}\r\n")).collect::<String>();
+        request += "content-length: 0\r\nconnection: close\r\n\r\n";
+        let mut stream = TcpStream::connect(self.at).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 20"), "{method} {path}{mark}{query}: {answer}");
     }
 }
 
@@ -107,6 +144,37 @@ async fn a_release_is_heard_of_by_whoever_waits() {
         guard.release().await.unwrap();
         let told = tokio::time::timeout(std::time::Duration::from_secs(20), waiting).await;
         guard = told.expect("an hour is long").unwrap();
+    }
+    guard.release().await.unwrap();
+}
+
+/// Somebody takes the lease away, then the blob, then all blobs, under a running leader: it hears of
+/// each, and leads again under a higher term.
+#[tokio::test]
+async fn a_leader_survives_what_is_done_to_its_blob() {
+    let place = Container::start().await;
+    let elections = place.join(None).await.unwrap();
+    let election = elections.election("reports").unwrap().ttl(elections.facts().ttl_min);
+    let mut guard = election.contend().await.unwrap();
+    let broken = [("x-ms-lease-action", "break"), ("x-ms-lease-break-period", "0")];
+    let container = "/devstoreaccount1/elections";
+    for (method, path, query, headers) in [
+        ("PUT", "/reports", "comp=lease", &broken[..]),
+        ("DELETE", "/reports", "", &[]),
+        ("DELETE", "", "restype=container", &[]),
+    ] {
+        if path == "/reports" && method == "DELETE" {
+            // A leased blob is not deleted before its lease is broken.
+            place.ask("PUT", &format!("{container}{path}"), "comp=lease", &broken).await;
+        }
+        place.ask(method, &format!("{container}{path}"), query, headers).await;
+        let lost =
+            tokio::time::timeout(std::time::Duration::from_secs(60), guard.cancelled()).await;
+        assert_eq!(lost, Ok(LossReason::Refused), "{method} {path}");
+        let term = guard.term();
+        drop(guard);
+        guard = election.contend().await.unwrap();
+        assert!(guard.term() > term, "{method} {path}: {} after {term}", guard.term());
     }
     guard.release().await.unwrap();
 }
