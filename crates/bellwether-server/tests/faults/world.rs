@@ -266,7 +266,11 @@ impl World {
 
     /// The end of it: everybody is stopped, and the history must be right.
     pub fn judge(mut self, rules: Rules) -> Tally {
-        self.candidates.clear();
+        // Those at the socket may follow each other until the last one is gone.
+        for mut candidate in std::mem::take(&mut self.candidates) {
+            self.record(Op::Kill, Phase::Ok, "", &candidate.name);
+            candidate.process.kill();
+        }
         let history = History::read(&self.path("history.jsonl"), &self.path("fenced")).unwrap();
         let (tally, violations) = check(&history, rules);
         let told: Vec<_> = violations.iter().map(|violation| format!("\n  {violation}")).collect();

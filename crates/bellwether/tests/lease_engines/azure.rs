@@ -36,11 +36,15 @@ const KEY: &str =
 impl Container {
     /// Asks the service for something, as anybody may who has the key; it must be done.
     async fn ask(&self, method: &str, path: &str, query: &str, headers: &[(&str, &str)]) {
-        let date = httpdate::fmt_http_date(std::time::SystemTime::now());
+        let wall = std::time::Duration::from_millis(bellwether::Clock::System.now().wall.0);
+        let date = httpdate::fmt_http_date(std::time::SystemTime::UNIX_EPOCH + wall);
         let mut all = vec![("x-ms-date", &*date), ("x-ms-version", "2021-12-02")];
         all.extend(headers);
         all.sort_unstable();
-        let said: String = all.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
+        let lines = |between: &str, end: &str| -> String {
+            all.iter().flat_map(|(name, value)| [*name, between, value, end]).collect()
+        };
+        let said = lines(":", "\n");
         let asked = query.replace('=', ":");
         let line = if asked.is_empty() { String::new() } else { format!("\n{asked}") };
         let text = format!("{method}\n\n\n\n\n\n\n\n\n\n\n\n{said}/devstoreaccount1{path}{line}");
@@ -48,10 +52,13 @@ impl Container {
         mac.update(text.as_bytes());
         let signature = STANDARD.encode(mac.finalize().into_bytes());
         let mark = if query.is_empty() { "" } else { "?" };
-        let mut request = format!("{method} {path}{mark}{query} HTTP/1.1\r\nhost: {}\r\n", self.at);
-        request += &format!("authorization: SharedKey devstoreaccount1:{signature}\r\n");
-        request += &all.iter().map(|(n, v)| format!("{n}: {v}\r\n")).collect::<String>();
-        request += "content-length: 0\r\nconnection: close\r\n\r\n";
+        let request = format!(
+            "{method} {path}{mark}{query} HTTP/1.1\r\nhost: {}\r\n\
+             authorization: SharedKey devstoreaccount1:{signature}\r\n{}\
+             content-length: 0\r\nconnection: close\r\n\r\n",
+            self.at,
+            lines(": ", "\r\n")
+        );
         let mut stream = TcpStream::connect(self.at).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
