@@ -21,7 +21,8 @@ async fn a_killed_process_is_followed_at_once_by_whoever_waits() {
     }
     leader.kill();
     for heir in heirs {
-        assert!(heir.wins().await > term, "every member of the process has died");
+        // The terms of other elections may be of the same millisecond.
+        assert!(heir.wins().await >= term, "every member of the process has died");
     }
     assert_eq!(world.store.members().await.unwrap().len(), 4, "and is gone");
 }
