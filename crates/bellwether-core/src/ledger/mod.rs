@@ -31,6 +31,7 @@ mod settle;
 mod slots;
 mod snapshot;
 mod stats;
+mod steering;
 mod tick;
 mod timers;
 mod unsettled;
