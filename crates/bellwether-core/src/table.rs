@@ -1,7 +1,7 @@
 //! A table from growing numbers to small records.
 //!
 //! ```text
-//!   number ──► group of 64 pages ──► page of 512 numbers ──► record
+//!   number ──► group of 64 pages ──► page of 32 KiB ──► record
 //!              in a sorted list      Dense: by index
 //!                                    Sparse: in a sorted list
 //! ```
@@ -11,11 +11,9 @@
 //! forgotten record never holds the memory of a full page. For the same reason a sorted list
 //! mostly has no gaps, and where a number stands in it is computed, not searched (`find`).
 
-const PAGE: usize = 512;
-/// A packed page is spread out again above this fill; a spread page is packed below an eighth of
-/// it. The gap between the two keeps a page from flapping.
-const DENSE_MIN: usize = PAGE / 4;
-const SPARSE_MAX: usize = DENSE_MIN / 4;
+/// A page is as many records as fit in here. Allocators keep what they hand out in rows of like
+/// sizes: a little less than a power of two wastes nothing in them, 44 KiB would waste a seventh.
+const PAGE_BYTES: usize = 32 * 1024;
 
 /// Pages that lie side by side, so that the list of groups stays short.
 const GROUP: usize = 64;
@@ -29,13 +27,13 @@ pub struct Table<T> {
 
 #[derive(Clone, Debug)]
 struct Group<T> {
-    pages: Box<[Option<Page<T>>; GROUP]>,
+    pages: Box<[Option<Page<T>>]>,
     live: usize,
 }
 
 #[derive(Clone, Debug)]
 enum Page<T> {
-    Dense { slots: Box<[Option<T>; PAGE]>, live: usize },
+    Dense { slots: Box<[Option<T>]>, live: usize },
     Sparse(Vec<(u64, T)>),
 }
 
@@ -45,11 +43,6 @@ impl<T> Default for Table<T> {
     }
 }
 
-/// Group of a key, and page in it.
-fn split(key: u64) -> (u64, usize) {
-    let page = key / PAGE as u64;
-    (page / GROUP as u64, page as usize % GROUP)
-}
 
 /// Where a number stands in a sorted list, or belongs.
 fn find<V>(list: &[(u64, V)], number: u64) -> Result<usize, usize> {
@@ -65,14 +58,18 @@ fn find<V>(list: &[(u64, V)], number: u64) -> Result<usize, usize> {
     }
 }
 
-/// `N` empty places.
-#[expect(clippy::unnecessary_box_returns, reason = "a page is too large for the stack")]
-fn vacant<T, const N: usize>() -> Box<[Option<T>; N]> {
-    let places: Box<[Option<T>]> = (0..N).map(|_| None).collect();
-    places.try_into().ok().expect("as many as were collected")
+/// So many empty places.
+fn vacant<T>(count: usize) -> Box<[Option<T>]> {
+    (0..count).map(|_| None).collect()
 }
 
 impl<T> Table<T> {
+    /// Group of a key, and page in it.
+    fn split(key: u64) -> (u64, usize) {
+        let page = key / Page::<T>::LEN as u64;
+        (page / GROUP as u64, page as usize % GROUP)
+    }
+
     /// How many records there are.
     pub fn len(&self) -> usize {
         self.len
@@ -85,23 +82,23 @@ impl<T> Table<T> {
 
     /// The record under `key`.
     pub fn get(&self, key: u64) -> Option<&T> {
-        let (group, page) = split(key);
+        let (group, page) = Self::split(key);
         let group = find(&self.groups, group).ok()?;
         self.groups[group].1.pages[page].as_ref()?.get(key)
     }
 
     /// The record under `key`, to change it.
     pub fn get_mut(&mut self, key: u64) -> Option<&mut T> {
-        let (group, page) = split(key);
+        let (group, page) = Self::split(key);
         let group = find(&self.groups, group).ok()?;
         self.groups[group].1.pages[page].as_mut()?.get_mut(key)
     }
 
     /// Puts a record under `key`; returns the one that was there.
     pub fn insert(&mut self, key: u64, value: T) -> Option<T> {
-        let (number, page) = split(key);
+        let (number, page) = Self::split(key);
         let at = find(&self.groups, number).unwrap_or_else(|at| {
-            self.groups.insert(at, (number, Group { pages: vacant(), live: 0 }));
+            self.groups.insert(at, (number, Group { pages: vacant(GROUP), live: 0 }));
             at
         });
         let group = &mut self.groups[at].1;
@@ -119,7 +116,7 @@ impl<T> Table<T> {
 
     /// Takes the record under `key` away if it is to go, which may change it.
     pub fn remove_if(&mut self, key: u64, goes: impl FnOnce(&mut T) -> bool) -> Option<T> {
-        let (number, page) = split(key);
+        let (number, page) = Self::split(key);
         let at = find(&self.groups, number).ok()?;
         let group = &mut self.groups[at].1;
         let page = &mut group.pages[page];
@@ -136,7 +133,7 @@ impl<T> Table<T> {
 
     /// The records from `key` on, by number.
     pub fn range(&self, key: u64) -> impl Iterator<Item = (u64, &T)> {
-        let (first_group, first_page) = split(key);
+        let (first_group, first_page) = Self::split(key);
         let (Ok(from) | Err(from)) = find(&self.groups, first_group);
         self.groups[from..]
             .iter()
@@ -146,26 +143,32 @@ impl<T> Table<T> {
                 let pages = group.pages.iter().enumerate().skip(skipped);
                 pages.filter_map(move |(i, page)| Some((base + i as u64, page.as_ref()?)))
             })
-            .flat_map(move |(number, page)| page.range(number * PAGE as u64, key))
+            .flat_map(move |(number, page)| page.range(number * Page::<T>::LEN as u64, key))
     }
 }
 
-/// The place of a key in its page.
-fn slot(key: u64) -> usize {
-    key as usize % PAGE
-}
-
 impl<T> Page<T> {
+    const LEN: usize = PAGE_BYTES / size_of::<Option<T>>();
+    /// A packed page is spread out again above this fill; a spread page is packed below a quarter
+    /// of it. The gap between the two keeps a page from flapping.
+    const DENSE_MIN: usize = Self::LEN / 4;
+    const SPARSE_MAX: usize = Self::DENSE_MIN / 4;
+
+    /// The place of a key in its page.
+    fn slot(key: u64) -> usize {
+        key as usize % Self::LEN
+    }
+
     fn get(&self, key: u64) -> Option<&T> {
         match self {
-            Self::Dense { slots, .. } => slots[slot(key)].as_ref(),
+            Self::Dense { slots, .. } => slots[Self::slot(key)].as_ref(),
             Self::Sparse(list) => find(list, key).ok().map(|i| &list[i].1),
         }
     }
 
     fn get_mut(&mut self, key: u64) -> Option<&mut T> {
         match self {
-            Self::Dense { slots, .. } => slots[slot(key)].as_mut(),
+            Self::Dense { slots, .. } => slots[Self::slot(key)].as_mut(),
             Self::Sparse(list) => find(list, key).ok().map(|i| &mut list[i].1),
         }
     }
@@ -173,7 +176,7 @@ impl<T> Page<T> {
     fn insert(&mut self, key: u64, value: T) -> Option<T> {
         match self {
             Self::Dense { slots, live } => {
-                let old = slots[slot(key)].replace(value);
+                let old = slots[Self::slot(key)].replace(value);
                 *live += usize::from(old.is_none());
                 old
             }
@@ -182,12 +185,12 @@ impl<T> Page<T> {
                     Ok(i) => return Some(std::mem::replace(&mut list[i].1, value)),
                     Err(i) => list.insert(i, (key, value)),
                 }
-                if list.len() > DENSE_MIN {
-                    let mut slots = vacant();
+                if list.len() > Self::DENSE_MIN {
+                    let mut slots = vacant(Self::LEN);
                     for (k, v) in list.drain(..) {
-                        slots[slot(k)] = Some(v);
+                        slots[Self::slot(k)] = Some(v);
                     }
-                    *self = Self::Dense { slots, live: DENSE_MIN + 1 };
+                    *self = Self::Dense { slots, live: Self::DENSE_MIN + 1 };
                 }
                 None
             }
@@ -197,10 +200,10 @@ impl<T> Page<T> {
     fn remove_if(&mut self, key: u64, goes: impl FnOnce(&mut T) -> bool) -> Option<T> {
         match self {
             Self::Dense { slots, live } => {
-                let old = slots[slot(key)].take_if(goes)?;
+                let old = slots[Self::slot(key)].take_if(goes)?;
                 *live -= 1;
-                if *live <= SPARSE_MAX {
-                    let base = key - slot(key) as u64;
+                if *live <= Self::SPARSE_MAX {
+                    let base = key - Self::slot(key) as u64;
                     let list = slots
                         .iter_mut()
                         .enumerate()
@@ -277,7 +280,8 @@ mod tests {
         for key in 0..=next {
             assert_eq!(table.get(key), model.get(&key));
         }
-        for from in [0, 1, 511, 512, next / 3, next / 2, next / 2 + 1, next - 1, next, next + 1] {
+        let page = Page::<u64>::LEN as u64;
+        for from in [0, 1, page - 1, page, next / 3, next / 2, next / 2 + 1, next - 1, next, next + 1] {
             let found = table.range(from).map(|(k, v)| (k, *v));
             assert!(found.eq(model.range(from..).map(|(k, v)| (*k, *v))), "from {from}");
         }
