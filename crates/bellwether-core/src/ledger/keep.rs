@@ -74,6 +74,8 @@ impl Ledger {
                 tokens
                     .into_iter()
                     .filter_map(|token| {
+                        #[cfg(planted_bug = "recall_ended")]
+                        let now = Now::new(now.wall.0, 0);
                         let (at, message) = self.locked(now, queue, part, token).ok()?;
                         Some(self.view(at, message))
                     })
