@@ -200,6 +200,13 @@ pub enum WorkEnd {
     Finished,
     /// It failed or panicked.
     Failed,
+    /// It failed, and said so with this exit code.
+    FailedWith {
+        /// What it ended with.
+        code: u32,
+    },
+    /// It showed no progress, and whoever looked after it has ended it.
+    Stalled,
 }
 
 /// What the shell must do, in this order.
@@ -292,11 +299,22 @@ pub enum LossReason {
     Stalled,
     /// Its holder handed it over.
     HandedOver,
+    /// The work failed, and said so with this exit code.
+    WorkFailedWith {
+        /// What it ended with.
+        code: u32,
+    },
+    /// The process has died: said by its guardian, never by itself.
+    Died,
 }
 
 impl fmt::Display for LossReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::WorkFailedWith { code } => {
+                return write!(f, "its work failed with exit code {code}");
+            }
+            Self::Died => "its process has died",
             Self::StepDownAsked => "it was asked to step down",
             Self::Shutdown => "it is shutting down",
             Self::TrustOver => "no renewal succeeded in time",

@@ -579,6 +579,13 @@ pub enum ReleaseReason {
     Stalled,
     /// It hands over to a successor of its own choice.
     HandedOver,
+    /// The work failed, and said so with this exit code.
+    FailedWith {
+        /// What it ended with; not zero.
+        code: u32,
+    },
+    /// Its process has died, with all that it had started: said by whoever saw that.
+    Died,
 }
 
 /// The leases a member believes it holds.

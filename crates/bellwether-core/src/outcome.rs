@@ -465,3 +465,13 @@ pub enum EndedBy {
     /// Its holder's last connection was closed, and it was a lease that ends with that.
     Disconnected,
 }
+
+impl From<ReleaseReason> for EndedBy {
+    fn from(reason: ReleaseReason) -> Self {
+        match reason {
+            // Its holder gave nothing back: somebody did for it.
+            ReleaseReason::Died => Self::Died,
+            reason => Self::Released { reason: Some(reason) },
+        }
+    }
+}

@@ -81,6 +81,15 @@ fn both_agree_4() {
     run(3750..5000, agree);
 }
 
+/// Seeds that once failed, each with what it found.
+#[test]
+fn what_once_failed_holds() {
+    // A lock that was renewed for no time at all was told again as if it stood.
+    agree(44_400);
+    // Of two leases that ended together one was granted under the term of the other.
+    agree(70_489);
+}
+
 /// What becomes durable late, and ticks that come late, may delay an answer and never break a
 /// promise.
 #[test]

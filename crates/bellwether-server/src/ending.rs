@@ -80,6 +80,8 @@ pub(crate) enum ReasonName {
     Stalled,
     /// It hands over to a successor of its own choice.
     HandedOver,
+    /// Its process has died: said by whoever saw that.
+    Died,
 }
 
 impl From<ReleaseReason> for ReasonName {
@@ -88,9 +90,10 @@ impl From<ReleaseReason> for ReasonName {
             ReleaseReason::Asked => Self::Asked,
             ReleaseReason::Shutdown => Self::Shutdown,
             ReleaseReason::Finished => Self::Finished,
-            ReleaseReason::Failed => Self::Failed,
+            ReleaseReason::Failed | ReleaseReason::FailedWith { .. } => Self::Failed,
             ReleaseReason::Stalled => Self::Stalled,
             ReleaseReason::HandedOver => Self::HandedOver,
+            ReleaseReason::Died => Self::Died,
         }
     }
 }
@@ -104,6 +107,7 @@ impl From<ReasonName> for ReleaseReason {
             ReasonName::Failed => Self::Failed,
             ReasonName::Stalled => Self::Stalled,
             ReasonName::HandedOver => Self::HandedOver,
+            ReasonName::Died => Self::Died,
         }
     }
 }
@@ -116,8 +120,26 @@ pub(crate) fn reason_of(left_as: LeftAs) -> Option<ReasonName> {
     }
 }
 
+/// The exit code of the work that failed, if it had one.
+pub(crate) fn exit_code_of(left_as: LeftAs) -> Option<u32> {
+    match left_as {
+        LeftAs::Ended {
+            by: EndedBy::Released { reason: Some(ReleaseReason::FailedWith { code }) },
+            ..
+        } => Some(code),
+        _ => None,
+    }
+}
+
 /// Half a sentence about a leader.
-pub(crate) fn sentence(left_as: LeftAs) -> &'static str {
+pub(crate) fn sentence(left_as: LeftAs) -> String {
+    match exit_code_of(left_as) {
+        Some(code) => format!("it stepped down because its work failed with exit code {code}"),
+        None => plain_sentence(left_as).to_owned(),
+    }
+}
+
+fn plain_sentence(left_as: LeftAs) -> &'static str {
     let by = match left_as {
         LeftAs::Held => return "how it ended was not written down",
         LeftAs::Released => return "it gave the lease back",
@@ -130,9 +152,12 @@ pub(crate) fn sentence(left_as: LeftAs) -> &'static str {
             ReleaseReason::Asked => "it stepped down because it was asked to",
             ReleaseReason::Shutdown => "it stepped down because its process was shut down",
             ReleaseReason::Finished => "it stepped down because its work was done",
-            ReleaseReason::Failed => "it stepped down because its work failed",
+            ReleaseReason::Failed | ReleaseReason::FailedWith { .. } => {
+                "it stepped down because its work failed"
+            }
             ReleaseReason::Stalled => "it stepped down because its work made no progress",
             ReleaseReason::HandedOver => "it handed over to a successor of its choice",
+            ReleaseReason::Died => "its process died",
         },
         EndedBy::Goodbye => "its process said goodbye",
         EndedBy::Died => "its process died",

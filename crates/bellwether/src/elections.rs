@@ -109,8 +109,7 @@ impl Elections {
     /// waited for. For whoever knows that its holder has died, with all that it has started: nobody
     /// else is held off from then on. What somebody holds under another id is not touched.
     pub async fn release(&self, lease: &str, id: LeaseId) -> Result<(), Error> {
-        // What the holder would have said is not known.
-        self.leases.release(LeaseName::new(lease)?, id, None, LossReason::Refused).await
+        self.leases.release(LeaseName::new(lease)?, id, None, LossReason::Died).await
     }
 
     /// What the engine is and can do.

@@ -36,7 +36,7 @@ use tokio::sync::{Mutex, oneshot, watch};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
-pub use bellwether_core::candidacy::LossReason;
+pub use bellwether_core::candidacy::{LossReason, WorkEnd};
 pub use duty::{Elector, WorkOutput};
 pub use leadership::{Deposed, Fence, Leadership, LeadershipGuard};
 pub use view::{Leader, View};

@@ -100,7 +100,7 @@ pub use delivery::{Delivery, Received};
 pub use elections::Elections;
 pub use elector::{
     Deposed, Election, Elector, Fence, Leader, Leadership, LeadershipGuard, LossReason, Overrun,
-    View,
+    View, WorkEnd,
 };
 pub use error::Error;
 pub use export::Exported;

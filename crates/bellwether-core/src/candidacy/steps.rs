@@ -53,6 +53,8 @@ impl Candidacy {
                 let reason = match end {
                     WorkEnd::Finished => LossReason::WorkFinished,
                     WorkEnd::Failed => LossReason::WorkFailed,
+                    WorkEnd::FailedWith { code } => LossReason::WorkFailedWith { code },
+                    WorkEnd::Stalled => LossReason::Stalled,
                 };
                 self.leave(now, tenure, reason);
             }
@@ -239,7 +241,10 @@ impl Candidacy {
         let lasted = now.0.saturating_sub(tenure.since.0) > BACK_OFF_MS_MAX;
         let by_itself = matches!(
             reason,
-            LossReason::WorkFinished | LossReason::WorkFailed | LossReason::Stalled
+            LossReason::WorkFinished
+                | LossReason::WorkFailed
+                | LossReason::WorkFailedWith { .. }
+                | LossReason::Stalled
         );
         self.short_terms = match (lasted, by_itself) {
             (true, _) => 0,
@@ -277,7 +282,10 @@ impl Candidacy {
         self.successor = None;
         let retry_ms = self.config.retry_ms;
         self.state = match reason {
-            LossReason::TrustOver | LossReason::Refused | LossReason::Shutdown => {
+            LossReason::TrustOver
+            | LossReason::Refused
+            | LossReason::Shutdown
+            | LossReason::Died => {
                 State::Pausing { until: now.plus_ms(self.chance.jitter_ms(retry_ms)) }
             }
             // Whoever asked wants somebody else: let everybody ask once before us.
@@ -285,7 +293,10 @@ impl Candidacy {
                 let pause_ms = self.chance.jitter_ms(2 * retry_ms.max(BACK_OFF_MS_MIN));
                 State::BackingOff { until: now.plus_ms(pause_ms) }
             }
-            LossReason::WorkFinished | LossReason::WorkFailed | LossReason::Stalled => {
+            LossReason::WorkFinished
+            | LossReason::WorkFailed
+            | LossReason::WorkFailedWith { .. }
+            | LossReason::Stalled => {
                 let doublings = self.short_terms.saturating_sub(1).min(16);
                 let pause_ms = (BACK_OFF_MS_MIN << doublings).min(BACK_OFF_MS_MAX);
                 State::BackingOff { until: now.plus_ms(self.chance.jitter_ms(pause_ms)) }

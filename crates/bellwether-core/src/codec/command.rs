@@ -176,6 +176,8 @@ wire_enum!(ReleaseReason, "a reason to release", {
     4 => Failed,
     5 => Stalled,
     6 => HandedOver,
+    7 => FailedWith { code },
+    8 => Died,
 });
 
 impl Wire for HeldSet {

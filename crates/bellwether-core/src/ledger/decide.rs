@@ -81,8 +81,7 @@ impl Ledger {
                 self.release_lease(now, lease, *id, *successor, by, fx)
             }
             Command::StepDown { lease, id, successor, reason } => {
-                let by = EndedBy::Released { reason: Some(*reason) };
-                self.release_lease(now, lease, *id, *successor, by, fx)
+                self.release_lease(now, lease, *id, *successor, (*reason).into(), fx)
             }
             Command::BreakLease { lease, period_ms } => {
                 self.break_lease(now, lease, *period_ms, fx)

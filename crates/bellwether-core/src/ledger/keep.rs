@@ -5,7 +5,7 @@ use crate::command::{Command, Disposition, Receive, Request};
 use crate::error::Refusal;
 use crate::limits;
 use crate::message::MessageView;
-use crate::name::{At, LockToken, MemberSlot, Part, QueueId, RequestNumber};
+use crate::name::{LockToken, MemberSlot, Part, QueueId, RequestNumber};
 use crate::outcome::Outcome;
 use crate::time::Now;
 
@@ -60,7 +60,8 @@ impl Ledger {
         Ok(None)
     }
 
-    /// What was handed out is told again only while it stands: somebody else may have it by now.
+    /// What was handed out is told again only while it stands, by the clock and not when a timer gets
+    /// to it: nothing can be settled any more, and somebody else may have it by now.
     fn as_answered(&self, now: Now, kept: KeptOutcome) -> Outcome {
         match kept {
             KeptOutcome::Plain(Outcome::Session(Some(hold))) => {
@@ -73,9 +74,10 @@ impl Ledger {
                 tokens
                     .into_iter()
                     .filter_map(|token| {
-                        let at = At { queue, part, sequence: token.sequence };
-                        let message = self.message(at).filter(|m| m.is_locked_by(token))?;
-                        Some(self.view(at, *message))
+                        #[cfg(planted_bug = "recall_ended")]
+                        let now = Now::new(now.wall.0, 0);
+                        let (at, message) = self.locked(now, queue, part, token).ok()?;
+                        Some(self.view(at, message))
                     })
                     .collect(),
             ),

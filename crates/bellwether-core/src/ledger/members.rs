@@ -9,7 +9,7 @@ use crate::change::{Change, KeptOutcome};
 use crate::command::{HeldSet, LeaseKind, Loss};
 use crate::error::Refusal;
 use crate::limits;
-use crate::name::{LeaseId, LeaseName, MemberId, MemberSlot, RequestNumber, Term, Ticket};
+use crate::name::{LeaseName, MemberId, MemberSlot, RequestNumber, Term, Ticket};
 use crate::outcome::{Beat, EndedBy, MemberHealth, MemberInfo, Outcome};
 use crate::time::{BootTime, Now, WallTime};
 
@@ -292,19 +292,6 @@ impl Ledger {
         }
         self.release_all(now, &held, by, fx);
         Ok(Outcome::Done)
-    }
-
-    fn release_all(
-        &mut self,
-        now: Now,
-        held: &[(LeaseName, u32, LeaseId)],
-        by: EndedBy,
-        fx: &mut Effects,
-    ) {
-        for (lease, _, id) in held {
-            // Held a moment ago, by this member: a refusal could only say that it is free already.
-            let _ = self.release_lease(now, lease, *id, None, by, fx);
-        }
     }
 
     fn end_presence(&mut self, now: Now, slot: MemberSlot, fx: &mut Effects) {

@@ -23,6 +23,7 @@ mod leases;
 mod members;
 mod queues;
 mod receive;
+mod releasing;
 mod renewing;
 mod send;
 mod sessions;

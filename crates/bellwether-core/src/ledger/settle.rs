@@ -104,7 +104,7 @@ impl Ledger {
     }
 
     /// The message a token locks; refused if the lock has ended in any way (D5).
-    fn locked(
+    pub(super) fn locked(
         &self,
         now: Now,
         id: QueueId,

@@ -388,6 +388,10 @@ fn leases() -> Vec<(Change, &'static str)> {
             ended(EndedBy::Released { reason: Some(ReleaseReason::HandedOver) }),
             "14076e696768746c790c80f2ffc7b733010106",
         ),
+        (
+            ended(EndedBy::Released { reason: Some(ReleaseReason::FailedWith { code: 300 }) }),
+            "14076e696768746c790c80f2ffc7b733010107ac02",
+        ),
         (ended(EndedBy::Goodbye), "14076e696768746c790c80f2ffc7b73302"),
         (ended(EndedBy::Died), "14076e696768746c790c80f2ffc7b73303"),
         (ended(EndedBy::RanOut), "14076e696768746c790c80f2ffc7b73304"),

@@ -360,5 +360,14 @@ random_enum!(Disposition { Complete, Abandon { delay_ms }, Release, Defer, DeadL
 random_struct!(Acquire { lease, id, kind, ttl_ms, metadata, wait_ms, priority, slots });
 random_enum!(LeaseKind { Bound, Standing, Connected });
 random_enum!(Loss { Died, Disconnected });
-random_enum!(ReleaseReason { Asked, Shutdown, Finished, Failed, Stalled, HandedOver });
+random_enum!(ReleaseReason {
+    Asked,
+    Shutdown,
+    Finished,
+    Failed,
+    Stalled,
+    HandedOver,
+    FailedWith { code },
+    Died,
+});
 random_enum!(HeldSet { Same { count, digest }, List(leases) });

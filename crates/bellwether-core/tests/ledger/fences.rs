@@ -306,6 +306,22 @@ fn who_waited_is_not_served_under_a_term_that_has_run_out_in_this_moment() {
     );
 }
 
+/// What a member held ends together, whatever the names are: nothing is granted under a term that
+/// ends in the same step.
+#[test]
+fn who_waited_is_not_granted_a_lease_under_a_term_that_ends_with_it() {
+    for other in ["k", "m"] {
+        let mut store = Store::new();
+        let term = store.acquire(1, "l", 1).unwrap();
+        store.acquire(1, other, 1).unwrap();
+        let wish = Acquire { wait_ms: 60_000, ..acquire(other, 2) };
+        let ticket = store.begin_under(Some(fence(term)), 2, 0, Command::Acquire(wish));
+        assert_eq!(store.answer(ticket), None);
+        store.ask(1, Command::Leave).unwrap();
+        assert_eq!(store.answer(ticket), Some(Err(fenced(term, Some(term)))), "{other}");
+    }
+}
+
 /// Nobody hears that a term is over before that is durable: after a power cut it might not be.
 #[test]
 fn a_refusal_waits_for_what_ended_the_term() {

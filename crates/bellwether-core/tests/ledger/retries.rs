@@ -3,11 +3,14 @@
 use bellwether_core::command::{Command, Disposition, Receive, Request, Settlement};
 use bellwether_core::error::Refusal;
 use bellwether_core::limits::KEPT_OUTCOMES_MAX;
+use bellwether_core::message::NewMessage;
 use bellwether_core::name::{MemberSlot, RequestNumber, SequenceNumber, Ticket};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::settings::SettingsPatch;
 
-use super::store::{Store, acquire, main, message, queue, receive, settings, token};
+use super::store::{
+    Store, acquire, main, message, queue, receive, session, session_settings, settings, token,
+};
 
 #[test]
 fn d3_a_send_made_again_sends_once() {
@@ -53,6 +56,27 @@ fn a_receive_made_again_hands_out_what_still_stands() {
     assert_eq!(again(&mut store), first[1..]);
     store.pass(1000);
     assert!(again(&mut store).is_empty(), "what was lost is not handed out under an old token");
+}
+
+/// By the clock: whether a timer got to it is nobody's business, and a settlement would be refused.
+#[test]
+fn a_receive_made_again_does_not_hand_out_what_ended_in_this_moment() {
+    let mut store = Store::with_queue(settings());
+    store.send_one("q");
+    let ask = || Command::Receive(receive(main("q"), 1));
+    let Ok(Outcome::Received(first)) = store.ask_numbered(1, 5, ask()) else { panic!() };
+    let tokens = vec![token(&first[0])];
+    store.ask(1, Command::RenewLocks { from: main("q"), tokens, lock_ms: Some(0) }).unwrap();
+    assert_eq!(store.ask_numbered(1, 5, ask()), Ok(Outcome::Received(Vec::new())));
+
+    let mut store = Store::with_queue(session_settings());
+    store.send("q", vec![NewMessage { session: Some(session("s")), ..message() }]);
+    let under = store.accept(1, Some("s"));
+    let ask = || Command::Receive(Receive { session: under.clone(), ..receive(main("q"), 1) });
+    let Ok(Outcome::Received(first)) = store.ask_numbered(1, 5, ask()) else { panic!() };
+    assert_eq!(first.len(), 1);
+    store.now = store.now.plus_ms(settings().lock_ms.into());
+    assert_eq!(store.ask_numbered(1, 5, ask()), Ok(Outcome::Received(Vec::new())));
 }
 
 #[test]

@@ -64,6 +64,12 @@ fn every_end_of_a_term_is_written_down_with_its_reason() {
     ends.push((term, EndedBy::Released { reason: Some(reason) }));
 
     term = store.acquire(1, "l", 1).unwrap();
+    let reason = ReleaseReason::Died;
+    let died = Command::StepDown { lease: lease("l"), id, successor: None, reason };
+    store.ask(2, died).unwrap();
+    ends.push((term, EndedBy::Died));
+
+    term = store.acquire(1, "l", 1).unwrap();
     store.ask(1, Command::ChangeLease { lease: lease("l"), id, to: LeaseId(2) }).unwrap();
     ends.push((term, EndedBy::ChangedId));
 

@@ -206,6 +206,8 @@ impl World {
                 Settlement { token, disposition: Disposition::Complete, overlay: None };
             held.push((lock_ms, Command::Settle { from, settlements: vec![settlement].into() }));
         }
+        // A lock that was renewed for no time at all is over already, and only waits for its timer.
+        held.retain(|(lock_ms, _)| *lock_ms > 0);
         held.sort_by_key(|(lock_ms, _)| *lock_ms);
         for (lock_ms, command) in held {
             let late = self.now.plus_ms(u64::from(lock_ms) - 1);

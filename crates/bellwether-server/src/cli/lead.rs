@@ -19,7 +19,7 @@ use bellwether::core::command::LeaseKind;
 use bellwether::core::lease::{check_slots, check_ttl};
 use bellwether::core::limits;
 use bellwether::core::time::BootTime;
-use bellwether::{Election, Elections, Error};
+use bellwether::{Election, Elections, Error, WorkEnd};
 use clap::Args;
 use serde_json::json;
 
@@ -65,12 +65,13 @@ const AFTER_ASKED: Duration = Duration::from_secs(4);
 /// of them, and this contends again. If the server cannot be reached, everything is dead before
 /// anybody else can lead: SIGTERM after 70 % of the ttl since the last renewal, SIGKILL after 80 %,
 /// and the next leader after 105 %, at the earliest, or 100 % on engines of others. That holds when this process is killed or
-/// frozen: a guardian process between it and the command looks at the clock.
+/// frozen: a guardian process between it and the command looks at the clock. If this process was killed
+/// the guardian kills the command at once, and gives the lease back when nothing is left of it, so that
+/// the next one leads without waiting for the ttl.
 ///
 /// The election may be kept by an engine that already runs: etcd, PostgreSQL and others, as
 /// `bellwether engines` lists. Name its address with `--server`, or in `BELLWETHER_SERVER` if it holds
-/// a password. Such an engine cannot see that this process was killed; so the guardian gives the lease
-/// back when nothing is left of the command, and the next one leads without waiting for the ttl.
+/// a password.
 ///
 /// The command finds `BELLWETHER_ELECTION`, `BELLWETHER_TERM` (the fencing token), `BELLWETHER_FENCE`
 /// (both, as NAME/TERM), `BELLWETHER_MEMBER` and `BELLWETHER_TRUSTED_UNTIL_MS` in its environment: the
@@ -219,7 +220,7 @@ impl Lead {
         teller: &Teller,
     ) -> Ended {
         let metadata = self.metadata.clone().unwrap_or_else(who_we_are);
-        let engine = self.reach.engine();
+        let reach = self.reach.flags();
         let election = elections
             .election(&self.election)?
             .ttl(self.ttl)
@@ -246,7 +247,7 @@ impl Lead {
                 grace: self.grace,
                 stall: self.stall,
                 member: leadership.member(),
-                engine: engine.as_deref(),
+                reach: reach.as_deref(),
             };
             let stops = |why: Why| {
                 let sentence = format!("stopping the command: {}", why.sentence());
@@ -255,7 +256,10 @@ impl Lead {
             };
             let ended = work.run(&leadership, signals, stops).await;
             // Nothing is left of the command: only now may somebody else lead.
-            let released = leadership.release().await;
+            let released = match how(ended.as_ref().ok()) {
+                Some(how) => leadership.ended(how).await,
+                None => leadership.release().await,
+            };
             let (why, code) = ended?;
             tell_of_end(teller, term.0, why, code, released.as_ref().err());
             match why {
@@ -362,6 +366,18 @@ async fn tell_of_leader(election: &Election, teller: &Teller) {
         }
     }
     std::future::pending::<()>().await;
+}
+
+/// How the work has ended, for those who ask why leadership changed; `None` if it was told to stop, or
+/// leadership was lost, which is known.
+fn how(ended: Option<&(Why, u8)>) -> Option<WorkEnd> {
+    match *ended.unwrap_or(&(Why::Unguarded, 0)) {
+        (Why::Finished, 0) => Some(WorkEnd::Finished),
+        (Why::Finished, code) => Some(WorkEnd::FailedWith { code: code.into() }),
+        (Why::Stalled, _) => Some(WorkEnd::Stalled),
+        (Why::Unguarded, _) => Some(WorkEnd::Failed),
+        (Why::Told(_) | Why::Asked | Why::TrustOver | Why::Refused, _) => None,
+    }
 }
 
 fn tell_of_end(teller: &Teller, term: u64, why: Why, code: u8, unreleased: Option<&Error>) {

@@ -9,7 +9,7 @@ use bellwether::core::time::WallTime;
 use bellwether::journal::JournalFault;
 use bellwether::journal::file::has_store;
 use bellwether::{Bellwether, Clock, Credential, Elections, Error, Open, Queue, Refusal};
-use clap::Args;
+use clap::{Args, Parser};
 
 use super::failure::{Ended, Failure};
 use super::screen::{Format, Screen};
@@ -53,6 +53,14 @@ pub(crate) struct Reach {
     /// How the answer is written: a table for people, or JSON, one value a line.
     #[arg(long, value_enum, default_value_t, value_name = "FORM")]
     pub(crate) output: Format,
+}
+
+/// Flags alone.
+#[derive(Debug, Parser)]
+#[command(no_binary_name = true)]
+struct Told {
+    #[command(flatten)]
+    reach: Reach,
 }
 
 /// What is shown to a server that asks for credentials.
@@ -232,6 +240,35 @@ impl Reach {
             environment.push((CREDENTIAL_VARIABLE, OsString::new()));
         }
         Ok(environment)
+    }
+
+    /// The same store or engine, for a process of our own that is told so in words and has our
+    /// environment: flags. An engine's address may hold a password, so these are for no command line.
+    /// `None` if nobody else can open it, or if that cannot be said.
+    pub(crate) fn flags(&self) -> Option<Vec<String>> {
+        let address = match self.engine() {
+            Some(address) => address,
+            None if self.data.is_some() => return None,
+            None => self.server_address().ok()?,
+        };
+        let mut flags = vec![format!("--server={address}")];
+        let files = [
+            ("--credential-file", &self.shown.credential_file),
+            ("--tls-ca", &self.tls_ca),
+            ("--tls-cert", &self.tls_cert),
+            ("--tls-key", &self.tls_key),
+        ];
+        for (flag, path) in files {
+            if let Some(path) = path {
+                flags.push(format!("{flag}={}", path.to_str()?));
+            }
+        }
+        Some(flags)
+    }
+
+    /// What [`Reach::flags`] has said.
+    pub(crate) fn from_flags(flags: &[String]) -> Option<Self> {
+        Told::try_parse_from(flags).ok().map(|told| told.reach)
     }
 
     /// With whom to trust and what to show, if the address asks for TLS.

@@ -285,6 +285,8 @@ pub(crate) struct ShownTerm {
     ended_by: Option<EndedByName>,
     /// Why its holder gave it back, if it said so.
     reason: Option<ReasonName>,
+    /// The exit code of work that failed, if it had one.
+    exit_code: Option<u32>,
 }
 
 impl From<&TermInfo> for ShownTerm {
@@ -303,6 +305,7 @@ impl From<&TermInfo> for ShownTerm {
             ended_at,
             ended_by,
             reason: ending::reason_of(info.left_as),
+            exit_code: ending::exit_code_of(info.left_as),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use super::fleet::{Fleet, Leader};
+use super::fleet::{BEAT, Fleet, Leader};
 
 #[test]
 fn the_commands_code_is_passed_on() {
@@ -73,4 +73,39 @@ fn a_store_that_no_process_has_open_can_be_led_in_too() {
     let history = fleet.command(&["election", "history", "chores", "--data", store]).output();
     let history = String::from_utf8(history.unwrap().stdout).unwrap();
     assert!(history.contains("released"), "{history}");
+}
+
+/// A command that ends by itself was not shut down by anybody.
+#[test]
+fn why_leadership_changed_is_told_by_how_the_command_ended() {
+    let fleet = Fleet::start();
+    let stalls: &[&str] = &["--stall", "200ms", "--once"];
+    let cases: [(&[&str], &str, &str, Option<u64>); 4] = [
+        (&[], "exit 0", "its work was done", None),
+        (&[], "exit 7", "its work failed with exit code 7", Some(7)),
+        (&[], "kill -KILL $$", "its work failed with exit code 137", Some(137)),
+        (stalls, "sleep 600", "its work made no progress", None),
+    ];
+    for (flags, script, told, code) in cases {
+        fleet.lead(flags, script).end();
+        let why = fleet.command(&["election", "why", "chores", "--last", "1"]).output().unwrap();
+        let why = String::from_utf8(why.stdout).unwrap();
+        assert!(
+            why.contains(&format!("it stepped down because {told}; nobody")),
+            "{script}: {why}"
+        );
+        let args = ["election", "history", "chores", "--output", "json"];
+        let history = fleet.command(&args).output().unwrap();
+        let history: serde_json::Value = serde_json::from_slice(&history.stdout).unwrap();
+        let last = history.as_array().unwrap().last().unwrap();
+        assert_eq!(last["exit_code"].as_u64(), code, "{script}: {history}");
+    }
+    let mut told = fleet.lead(&[], BEAT);
+    told.says("leading");
+    fleet.next_term(0);
+    told.signal(Signal::TERM);
+    told.end();
+    let why = fleet.command(&["election", "why", "chores", "--last", "1"]).output().unwrap();
+    let why = String::from_utf8(why.stdout).unwrap();
+    assert!(why.contains("because its process was shut down"), "{why}");
 }

@@ -26,6 +26,8 @@ static FLEETS: AtomicU32 = AtomicU32::new(0);
 pub struct Fleet {
     server: Option<Child>,
     folder: PathBuf,
+    /// What the server said when it was started.
+    banner: String,
 }
 
 /// A `bellwether lead` and what it says. Killed in the end.
@@ -53,15 +55,20 @@ impl Fleet {
         let name = format!("bellwether-lead-{}-{nth}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         fs::create_dir(&folder).unwrap();
-        Self { server: None, folder }
+        Self { server: None, folder, banner: String::new() }
     }
 
     pub fn serve(&mut self) {
+        self.serve_with(&[]);
+    }
+
+    pub fn serve_with(&mut self, flags: &[&str]) {
         let addresses = ["--http", "127.0.0.1:0", "--wire", "127.0.0.1:0", "--unix-socket"];
         let mut server = program()
             .args(["serve", "--memory"])
             .args(addresses)
             .arg(self.folder.join("s"))
+            .args(flags)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -72,6 +79,14 @@ impl Fleet {
             assert_ne!(stdout.read_line(&mut banner).unwrap(), 0, "it did not start: {banner}");
         }
         self.server = Some(server);
+        self.banner = banner;
+    }
+
+    /// The address of the wire, for a server whose addresses begin like this.
+    pub fn wire(&self, scheme: &str) -> String {
+        let (_, rest) = self.banner.split_once(scheme).unwrap();
+        let port = rest.lines().next().unwrap().rsplit_once(':').unwrap().1;
+        format!("{scheme}localhost:{port}")
     }
 
     pub fn signal_server(&self, signal: Signal) {

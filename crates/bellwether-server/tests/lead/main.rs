@@ -6,6 +6,9 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
 #![allow(unreachable_pub, reason = "nothing outside a test reaches into it")]
 
+#[path = "../../../bellwether/tests/support/certificates.rs"]
+mod certificates;
+mod dying;
 mod ending;
 mod fleet;
 mod losing;

@@ -171,6 +171,7 @@ macro_rules! election_tests {
             a_release_wakes_whoever_waits
             terms_only_grow
             a_dropped_guard_is_a_release
+            how_the_work_ended_is_told
             whoever_leaves_the_line_is_passed_over
             those_who_wait_are_seen
             a_leader_stays_through_many_renewals

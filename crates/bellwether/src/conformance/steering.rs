@@ -85,10 +85,18 @@ pub async fn a_paused_lease_is_granted_to_nobody(fixture: &Fixture) {
 pub async fn the_history_says_why_terms_ended(fixture: &Fixture) {
     let holder = member(fixture).await;
     let mut expected: Vec<(Term, EndedBy)> = Vec::new();
-    let term = holder.acquire(bound(LEASE, 1, 60_000)).await.unwrap();
-    let (lease, id, reason) = (lease_name(LEASE), LeaseId(1), ReleaseReason::Finished);
-    holder.ask(Command::StepDown { lease, id, successor: None, reason }).await.unwrap();
-    expected.push((term, EndedBy::Released { reason: Some(reason) }));
+    let failed = ReleaseReason::FailedWith { code: 7 };
+    for (reason, by) in [
+        (ReleaseReason::Finished, EndedBy::Released { reason: Some(ReleaseReason::Finished) }),
+        (failed, EndedBy::Released { reason: Some(failed) }),
+        // Nothing that its holder says: whoever saw it die.
+        (ReleaseReason::Died, EndedBy::Died),
+    ] {
+        let term = holder.acquire(bound(LEASE, 1, 60_000)).await.unwrap();
+        let (lease, id) = (lease_name(LEASE), LeaseId(1));
+        holder.ask(Command::StepDown { lease, id, successor: None, reason }).await.unwrap();
+        expected.push((term, by));
+    }
     let term = holder.acquire(bound(LEASE, 2, 1_000)).await.unwrap();
     fixture.advance(ms(1_050)).await;
     expected.push((term, EndedBy::RanOut));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use bellwether_core::candidacy::LossReason;
+use bellwether_core::candidacy::{LossReason, WorkEnd};
 pub use bellwether_core::fence::Fence;
 use bellwether_core::name::{LeaseId, MemberId, Term};
 use bellwether_core::time::BootTime;
@@ -201,7 +201,7 @@ pub struct LeadershipGuard {
     leadership: Leadership,
     // Dropped in this order: first the wish to leave, then the word that the work has ended.
     leave: DropGuard,
-    alive: oneshot::Sender<()>,
+    alive: oneshot::Sender<WorkEnd>,
     shell: JoinHandle<Result<(), Error>>,
 }
 
@@ -217,6 +217,17 @@ impl LeadershipGuard {
         // The wish must be known before the guard goes: a guard that goes is a plain stop.
         self.leadership.cancelled().await;
         self.release().await
+    }
+
+    /// The work has ended by itself, in this way: steps down as [`LeadershipGuard::release`] does, and
+    /// whoever asks why leadership changed hears of it instead of a shutdown.
+    pub async fn ended(self, how: WorkEnd) -> Result<(), Error> {
+        let Self { leave, alive, shell, .. } = self;
+        // Before the wish to leave, which would be taken for the reason.
+        let _ = alive.send(how);
+        let ended = super::joined(shell.await);
+        drop(leave);
+        ended
     }
 
     /// Steps down and waits until the lease is given back, or known to run out by itself.
@@ -240,5 +251,5 @@ impl Deref for LeadershipGuard {
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) leadership: Leadership,
-    pub(super) alive: oneshot::Sender<()>,
+    pub(super) alive: oneshot::Sender<WorkEnd>,
 }

@@ -29,19 +29,21 @@ const LOOK: Duration = Duration::from_secs(30);
 pub(super) enum Work {
     /// A task of ours; says how it failed, if it did.
     Task(JoinHandle<Option<String>>),
-    /// Whoever holds the guard; ends when the guard is dropped.
-    Guard(oneshot::Receiver<()>),
+    /// Whoever holds the guard; ends when the guard is dropped, or says how it ended.
+    Guard(oneshot::Receiver<WorkEnd>),
 }
 
 impl Work {
-    async fn ended(&mut self) -> Option<String> {
+    /// How it ended, and what went wrong if it was a task.
+    async fn ended(&mut self) -> (WorkEnd, Option<String>) {
         match self {
-            Self::Task(task) => task.await.unwrap_or_else(|error| Some(failure(error))),
-            Self::Guard(gone) => {
-                // Dropping the sender is the word.
-                let _ = gone.await;
-                None
+            Self::Task(task) => {
+                let failed = task.await.unwrap_or_else(|error| Some(failure(error)));
+                let end = failed.as_ref().map_or(WorkEnd::Finished, |_| WorkEnd::Failed);
+                (end, failed)
             }
+            // Dropping the sender is the word as well.
+            Self::Guard(gone) => (gone.await.unwrap_or(WorkEnd::Finished), None),
         }
     }
 
@@ -93,7 +95,7 @@ impl Tenure {
     async fn next(&mut self) -> Happened {
         tokio::select! {
             biased;
-            failure = self.work.ended() => Happened::Ended(failure),
+            (end, failure) = self.work.ended() => Happened::Ended(end, failure),
             () = self.leadership.step_down_token().cancelled(), if !self.told => {
                 self.told = true;
                 Happened::StepDownAsked
@@ -112,7 +114,7 @@ impl Drop for Tenure {
 }
 
 enum Happened {
-    Ended(Option<String>),
+    Ended(WorkEnd, Option<String>),
     StepDownAsked,
 }
 
@@ -256,10 +258,11 @@ impl Shell {
                 let successor = tenure.and_then(|tenure| tenure.leadership.successor());
                 Event::StepDownAsked { term, successor }
             }
-            Happened::Ended(None) => Event::WorkEnded(WorkEnd::Finished),
-            Happened::Ended(Some(failure)) => {
-                self.duty.failed(term, failure, &self.runtime);
-                Event::WorkEnded(WorkEnd::Failed)
+            Happened::Ended(end, failure) => {
+                if let Some(failure) = failure {
+                    self.duty.failed(term, failure, &self.runtime);
+                }
+                Event::WorkEnded(end)
             }
         }
     }

@@ -78,11 +78,19 @@ impl Leases for Arc<Inner> {
     ) -> Answer<Result<(), Error>> {
         let inner = Arc::clone(self.renewing());
         Box::pin(async move {
-            let command = match told(reason) {
-                Some(reason) => Command::StepDown { lease, id, successor, reason },
-                None => Command::ReleaseLease { lease, id, successor },
+            let command = |reason: Option<ReleaseReason>| {
+                let lease = lease.clone();
+                match reason {
+                    Some(reason) => Command::StepDown { lease, id, successor, reason },
+                    None => Command::ReleaseLease { lease, id, successor },
+                }
             };
-            match inner.ask(command).await {
+            let mut answer = inner.ask(command(told(reason))).await;
+            // A server that is older than the reason does not read it; the lease it must get.
+            if is_unread(&answer) {
+                answer = inner.ask(command(None)).await;
+            }
+            match answer {
                 Ok(_) | Err(Error::Refused(Refusal::Lease(_) | Refusal::MemberGone)) => Ok(()),
                 Err(error) => Err(error),
             }
@@ -165,8 +173,14 @@ fn told(reason: LossReason) -> Option<ReleaseReason> {
         LossReason::WorkFailed => Some(ReleaseReason::Failed),
         LossReason::Stalled => Some(ReleaseReason::Stalled),
         LossReason::HandedOver => Some(ReleaseReason::HandedOver),
+        LossReason::WorkFailedWith { code } => Some(ReleaseReason::FailedWith { code }),
+        LossReason::Died => Some(ReleaseReason::Died),
         LossReason::TrustOver | LossReason::Refused => None,
     }
+}
+
+fn is_unread<T>(answer: &Result<T, Error>) -> bool {
+    matches!(answer, Err(Error::Refused(Refusal::InvalidValue { what, .. })) if *what == "call")
 }
 
 fn lease_of(outcome: Outcome) -> Result<Option<LeaseInfo>, Error> {

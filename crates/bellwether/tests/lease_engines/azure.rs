@@ -1,5 +1,7 @@
 //! Azure Blob leases, on Azurite.
 
+mod emulator;
+
 use std::net::{Ipv4Addr, SocketAddr};
 
 use base64::Engine as _;
@@ -33,9 +35,36 @@ impl Container {
 const KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
+/// What the service says to a request.
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    text: String,
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> Option<String> {
+        let lines = self.text.lines().skip(1).take_while(|line| !line.is_empty());
+        let mut found = lines.filter_map(|line| line.split_once(": "));
+        found.find(|(is, _)| is.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned())
+    }
+}
+
 impl Container {
     /// Asks the service for something, as anybody may who has the key; it must be done.
     async fn ask(&self, method: &str, path: &str, query: &str, headers: &[(&str, &str)]) {
+        let Answer { status, text } = self.asked(method, path, query, headers).await;
+        assert!((200..300).contains(&status), "{method} {path} {query}: {text}");
+    }
+
+    /// The same, whatever the answer is.
+    async fn asked(
+        &self,
+        method: &str,
+        path: &str,
+        query: &str,
+        headers: &[(&str, &str)],
+    ) -> Answer {
         let wall = std::time::Duration::from_millis(bellwether::Clock::System.now().wall.0);
         let date = httpdate::fmt_http_date(std::time::SystemTime::UNIX_EPOCH + wall);
         let mut all = vec![("x-ms-date", &*date), ("x-ms-version", "2021-12-02")];
@@ -61,9 +90,10 @@ impl Container {
         );
         let mut stream = TcpStream::connect(self.at).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        assert!(answer.starts_with("HTTP/1.1 20"), "{method} {path}{mark}{query}: {answer}");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        let status = text.split(' ').nth(1).and_then(|status| status.parse().ok());
+        Answer { status: status.unwrap_or_else(|| panic!("{method} {path}: {text}")), text }
     }
 }
 

@@ -249,10 +249,14 @@ fn every_line_of_every_choice_is_written_by_some_sample() {
         Failed => ReleaseReason::Failed,
         Stalled => ReleaseReason::Stalled,
         HandedOver => ReleaseReason::HandedOver,
+        FailedWith => ReleaseReason::FailedWith { code: 1 },
+        Died => ReleaseReason::Died,
     });
     let reasons = reasons.into_iter().map(|(name, reason)| {
         let term = answers::ended(EndedBy::Released { reason: Some(reason) });
-        (name, *outcome_bytes(&Outcome::Terms(vec![term])).last().unwrap())
+        let bytes = outcome_bytes(&Outcome::Terms(vec![term]));
+        let behind = usize::from(name == "FailedWith");
+        (name, bytes[bytes.len() - 1 - behind])
     });
     assert_tags(&page, "ReleaseReason", reasons);
     let import = |state| bytes(&samples::import([state]), encode_command);

@@ -81,7 +81,11 @@ fn left_as(left_as: LeftAs) -> String {
     };
     let word = word.as_str().unwrap_or_default().replace('_', "-");
     match ending::reason_of(left_as).map(|reason| json!(reason)) {
-        Some(Value::String(reason)) => format!("{word}: {}", reason.replace('_', "-")),
+        Some(Value::String(reason)) => {
+            let code =
+                ending::exit_code_of(left_as).map_or(String::new(), |code| format!(" {code}"));
+            format!("{word}: {}{code}", reason.replace('_', "-"))
+        }
         _ => word,
     }
 }
@@ -102,5 +106,6 @@ pub(super) fn as_json(term: &TermInfo) -> Value {
         "ended_at": ended_at,
         "ended_by": ended_by,
         "reason": ending::reason_of(term.left_as),
+        "exit_code": ending::exit_code_of(term.left_as),
     })
 }

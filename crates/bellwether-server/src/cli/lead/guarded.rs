@@ -84,7 +84,8 @@ impl Guarded {
             hand_over(&ours, File::open("/dev/null")?.as_fd())?;
         }
         // What nobody can see would end a word in the middle: then the ttl counts.
-        let kept = plan.kept.clone().filter(|kept| !kept.address.contains(char::is_control));
+        let is_sayable = |flag: &String| !flag.contains(char::is_control);
+        let kept = plan.kept.clone().filter(|kept| kept.reach.iter().all(is_sayable));
         if let Some(kept) = kept {
             writeln!(&ours, "{}", Order::Keep(kept))?;
         }

@@ -9,8 +9,9 @@
 //!    dead, and a machine that slept, all look the same from here: the time comes, on the boot clock.
 //! 2. *Nothing is left.* The guardian adopts the orphans among its descendants, so that what has left
 //!    the command's process group is found and killed as well. It ends when it has no child.
-//! 3. *Then it speaks for the dead.* If `lead` has died, and its lease is kept by an engine that cannot
-//!    see that, the guardian gives it back when nothing is left: never before, and under its id.
+//! 3. *Then it speaks for the dead.* If `lead` has died, the guardian gives its lease back when nothing
+//!    is left: never before, and under its id. Nobody else could: an engine of others does not see
+//!    deaths, and a server of ours is told that the end of `lead` is not the end of its command.
 //! 4. *It cannot be got rid of.* When the guardian is killed, the kernel kills the command, and `lead`
 //!    the rest.
 
@@ -22,7 +23,6 @@ use std::os::unix::process::CommandExt as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use bellwether::Elections;
 use bellwether::core::time::BootTime;
 use clap::{Args, Parser};
 use rustix::process::{
@@ -32,6 +32,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::super::election::Candidate;
 use super::super::failure::{Ended, Failure};
+use super::super::reach::Reach;
 use super::link::{Link, take_over};
 use super::system::{Alarm, adopt_orphans, boot, die_with, kill_all, reap, this_program};
 use super::word::{Kept, News, Order};
@@ -127,7 +128,13 @@ impl Guardian {
                 lead.say(News::Stopping).await;
             }
             tokio::select! {
-                order = lead.hear(), if !ward.is_alone => ward.take(order),
+                order = lead.hear(), if !ward.is_alone => {
+                    #[cfg(planted_bug = "guardian_speaks_early")]
+                    if let (None, Some(kept)) = (&order, &ward.kept) {
+                        give_back(kept).await;
+                    }
+                    ward.take(order);
+                }
                 _ = died.recv() => {}
                 rung = alarm.at(ward.next_look(boot())) => rung?,
             }
@@ -169,10 +176,11 @@ fn let_go_of_output() -> io::Result<()> {
 }
 
 /// For a `lead` that has died, of whose command nothing is left. What cannot be given back runs out.
-async fn give_back(Kept { id, address, lease }: &Kept) {
+async fn give_back(Kept { id, lease, reach }: &Kept) {
+    let Some(reach) = Reach::from_flags(reach) else { return };
     let until = boot().plus_ms(GIVE_BACK_MS_MAX);
     while boot() < until {
-        if let Ok(elections) = Elections::open(address).await {
+        if let Ok(elections) = reach.elections().await {
             let released = elections.release(lease.as_str(), *id).await;
             elections.close().await;
             if released.is_ok() {

@@ -91,8 +91,8 @@ pub(super) struct Work<'a> {
     pub(super) grace: Duration,
     pub(super) stall: Option<Duration>,
     pub(super) member: MemberId,
-    /// The address of what keeps the lease and cannot see by itself that its holder has died.
-    pub(super) engine: Option<&'a str>,
+    /// How whatever keeps the lease is reached, by the guardian if we have died.
+    pub(super) reach: Option<&'a [String]>,
 }
 
 impl Work<'_> {
@@ -199,10 +199,10 @@ impl Work<'_> {
             until,
             notice: (self.ttl / NOTICE_SHARE).min(self.grace),
             grace: self.grace,
-            kept: self.engine.map(|address| Kept {
+            kept: self.reach.map(|reach| Kept {
                 id: leadership.lease_id(),
-                address: address.to_owned(),
                 lease: fence.election.clone(),
+                reach: reach.to_vec(),
             }),
         })
     }

@@ -23,13 +23,14 @@ pub(super) enum Order {
     Thanks,
 }
 
-/// A lease on an engine that cannot see by itself that its holder has died.
+/// A lease, and how whatever keeps it is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Kept {
     pub(super) id: LeaseId,
-    /// Where it is kept; may hold a password, and so stands on no command line.
-    pub(super) address: String,
     pub(super) lease: LeaseName,
+    /// As [`Reach::flags`](super::super::reach::Reach::flags) says it; may hold a password, and so
+    /// stands on no command line.
+    pub(super) reach: Vec<String>,
 }
 
 /// What the guardian tells.
@@ -49,9 +50,9 @@ impl fmt::Display for Order {
             Self::Until(time) => write!(f, "until {}", time.0),
             Self::Forward(signal) => write!(f, "forward {}", signal.as_raw()),
             Self::Stop(signal) => write!(f, "stop {}", signal.as_raw()),
-            // Neither part has a character that nobody can see, but what is between them.
-            Self::Keep(Kept { id, address, lease }) => {
-                write!(f, "keep {:x}\t{address}\t{}", id.0, lease.as_str())
+            // No part has a character that nobody can see, but what is between them.
+            Self::Keep(Kept { id, lease, reach }) => {
+                write!(f, "keep {:x}\t{}\t{}", id.0, lease.as_str(), reach.join("\t"))
             }
             Self::Kill => f.write_str("kill 0"),
             Self::Thanks => f.write_str("thanks 0"),
@@ -85,8 +86,8 @@ impl Word for Order {
             "keep" => {
                 let mut parts = number.split('\t');
                 let id = u128::from_str_radix(parts.next()?, 16).ok().map(LeaseId)?;
-                let address = parts.next()?.to_owned();
-                Some(Self::Keep(Kept { id, address, lease: LeaseName::new(parts.next()?).ok()? }))
+                let lease = LeaseName::new(parts.next()?).ok()?;
+                Some(Self::Keep(Kept { id, lease, reach: parts.map(str::to_owned).collect() }))
             }
             "kill" => Some(Self::Kill),
             "thanks" => Some(Self::Thanks),
@@ -114,8 +115,9 @@ mod tests {
     #[test]
     fn every_word_is_understood() {
         let until = Order::Until(BootTime(u64::MAX));
-        let (id, address) = (LeaseId(u128::MAX), "postgres://a:b c@host/db".to_owned());
-        let keep = Order::Keep(Kept { id, address, lease: LeaseName::new("two words").unwrap() });
+        let reach = ["--server=bellwethers://host", "--tls-ca=a b.pem"].map(str::to_owned).to_vec();
+        let (id, lease) = (LeaseId(u128::MAX), LeaseName::new("two words").unwrap());
+        let keep = Order::Keep(Kept { id, lease, reach });
         let signals = [Order::Forward(Signal::WINCH), Order::Stop(Signal::TERM)];
         for order in [until, keep, Order::Kill, Order::Thanks].into_iter().chain(signals) {
             assert_eq!(Order::parse(&order.to_string()), Some(order));

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bellwether_core::command::ReleaseReason;
 use bellwether_core::error::{LeaseRefusal, Refusal};
 use bellwether_core::limits;
 use bellwether_core::name::Term;
+use bellwether_core::outcome::{EndedBy, LeftAs};
 use tokio_util::sync::CancellationToken;
 
 use super::{Hall, NAME, leading};
-use crate::elector::{LossReason, View};
+use crate::elector::{LossReason, View, WorkEnd};
 use crate::error::Error;
 
 /// E1.
@@ -141,6 +143,38 @@ pub async fn a_dropped_guard_is_a_release(hall: &Hall) {
     let term = first.term();
     drop(first);
     assert!(hall.contend(&hall.election(&other)).await.term() > term);
+}
+
+/// How the work ended is told to whoever asks why, and so is a death that somebody else saw; where
+/// nothing is remembered it is a release like any other.
+pub async fn how_the_work_ended_is_told(hall: &Hall) {
+    let (one, other) = (hall.member().await, hall.member().await);
+    let (leads, follows) = (hall.election(&one), hall.election(&other));
+    let code = 7;
+    let mut terms = Vec::new();
+    for how in [WorkEnd::FailedWith { code }, WorkEnd::Finished] {
+        let guard = hall.contend(&leads).await;
+        terms.push(guard.term());
+        guard.ended(how).await.unwrap();
+    }
+    let guard = hall.contend(&leads).await;
+    terms.push(guard.term());
+    other.release(NAME, guard.lease_id()).await.unwrap();
+    let next = hall.contend(&follows).await;
+    assert!(terms.is_sorted() && Some(&next.term()) > terms.last(), "{terms:?}");
+    let Ok(told) = follows.history().await else { return };
+    let failed = Some(ReleaseReason::FailedWith { code });
+    let finished = Some(ReleaseReason::Finished);
+    let expected = [
+        EndedBy::Died,
+        EndedBy::Released { reason: finished },
+        EndedBy::Released { reason: failed },
+    ];
+    let ended: Vec<_> = told.iter().skip(1).map(|term| term.left_as).collect();
+    assert_eq!(ended.len(), expected.len(), "{told:?}");
+    for (left_as, expected) in ended.into_iter().zip(expected) {
+        assert!(matches!(left_as, LeftAs::Ended { by, .. } if by == expected), "{told:?}");
+    }
 }
 
 pub async fn whoever_leaves_the_line_is_passed_over(hall: &Hall) {
