@@ -20,10 +20,12 @@ mod import;
 mod keep;
 mod lease_timers;
 mod leases;
+mod load;
 mod members;
 mod queues;
 mod receive;
 mod renewing;
+mod reports;
 mod send;
 mod sessions;
 mod set;
@@ -55,6 +57,7 @@ use crate::ready::LaneId;
 use crate::time::{BootTime, Now};
 
 use fences::Fences;
+use reports::Reports;
 pub use snapshot::SnapshotCursor;
 use timers::{Timer, Timers};
 use unsettled::Unsettled;
@@ -122,6 +125,7 @@ pub struct Ledger {
     fences: Fences,
     timers: Timers,
     unsettled: Unsettled,
+    reports: Reports,
     /// All messages of all queues.
     messages: u64,
     /// All remembered message ids of all queues.
@@ -173,6 +177,7 @@ impl Ledger {
             fences: Fences::default(),
             timers: Timers::default(),
             unsettled: Unsettled::default(),
+            reports: Reports::default(),
             messages: 0,
             seen: 0,
         }
