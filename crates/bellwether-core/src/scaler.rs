@@ -128,7 +128,7 @@ impl Scaler {
         if from > max {
             return (max, Why::AboveMaximum);
         }
-        if reading.is_paused {
+        if reading.is_paused && !cfg!(planted_bug = "scale_for_a_paused_queue") {
             self.calm_since = None;
             return (from, Why::Paused);
         }
@@ -186,7 +186,7 @@ impl Scaler {
         let calm_since = *self.calm_since.get_or_insert(now);
         let calm_since = self.changed_at.map_or(calm_since, |at| at.max(calm_since));
         let until = calm_since.plus_ms(self.policy.in_pause_ms);
-        if until > now {
+        if until > now && !cfg!(planted_bug = "scale_in_at_once") {
             return (from, Why::Calming { to, remaining_ms: now.ms_until(until) });
         }
         let step = from.saturating_sub(self.policy.step_in_max);
@@ -196,6 +196,8 @@ impl Scaler {
     /// How many must stay, whatever the rules say.
     fn floor(&self, reading: &Reading) -> (u32, Why) {
         let busy = self.pace.busy_workers(BUSY_PERCENT).max(reading.busy);
+        #[cfg(planted_bug = "scale_in_the_busy")]
+        let busy = 0;
         let awake = u32::from(reading.backlog() > 0 || self.pace.arrived() > 0);
         if busy >= awake { (busy, Why::Busy { busy }) } else { (awake, Why::Awake) }
     }

@@ -28,6 +28,7 @@ pub fn choose_victims(workers: &[Candidate], count: usize) -> Vec<usize> {
             (false, Some(true)) => 4,
             (true, Some(true)) => 5,
         };
+        let rank = if cfg!(planted_bug = "victim_is_busy") { 0 } else { rank };
         (rank, std::cmp::Reverse(worker.started_at), *index)
     });
     order.truncate(count);
