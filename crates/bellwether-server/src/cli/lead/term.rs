@@ -199,6 +199,7 @@ impl Work<'_> {
             until,
             notice: (self.ttl / NOTICE_SHARE).min(self.grace),
             grace: self.grace,
+            is_polite: false,
             kept: self.engine.map(|address| Kept {
                 id: leadership.lease_id(),
                 address: address.to_owned(),

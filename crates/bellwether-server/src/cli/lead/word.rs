@@ -25,11 +25,11 @@ pub(super) enum Order {
 
 /// A lease on an engine that cannot see by itself that its holder has died.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Kept {
-    pub(super) id: LeaseId,
+pub(in crate::cli) struct Kept {
+    pub(in crate::cli) id: LeaseId,
     /// Where it is kept; may hold a password, and so stands on no command line.
-    pub(super) address: String,
-    pub(super) lease: LeaseName,
+    pub(in crate::cli) address: String,
+    pub(in crate::cli) lease: LeaseName,
 }
 
 /// What the guardian tells.
