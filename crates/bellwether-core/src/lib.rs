@@ -54,6 +54,7 @@ pub mod flow;
 pub mod lease;
 pub mod ledger;
 pub mod limits;
+mod load;
 pub mod lowest;
 pub mod member;
 pub mod message;

@@ -166,6 +166,9 @@ impl Command {
                 | Self::LeaseHistory { .. }
                 | Self::Backup { .. }
                 | Self::Heartbeat { .. }
+                | Self::ReadLoad { .. }
+                | Self::Report { .. }
+                | Self::ListReports { .. }
                 | Self::RenewSession { .. }
                 | Self::RenewLocks { lock_ms: None, .. }
         )
