@@ -36,3 +36,15 @@ fn fleet() {
     assert!(words.contains("600 items, each done once"), "nothing is lost or doubled:\n{words}");
     assert!(words.contains("hears: term"), "the leader speaks to its members:\n{words}");
 }
+
+/// A burst a hundred times faster than a consumer: more of them come, with reasons, and go again.
+#[test]
+fn levelling() {
+    let words = words_of(env!("CARGO_BIN_EXE_levelling"));
+    assert!(words.contains("1000 sent in a burst, 1000 completed"), "nothing is lost:\n{words}");
+    assert!(words.contains("8 pumps at most, 1 in the end"), "they come and go:\n{words}");
+    assert!(words.contains("50 to a worker, want"), "more have their reason:\n{words}");
+    assert!(words.contains("fewer have been enough for"), "and so have fewer:\n{words}");
+    let chart = words.lines().filter(|line| line.contains('#')).count();
+    assert!(chart >= 2, "the line of those that wait is drawn:\n{words}");
+}

@@ -368,6 +368,25 @@ pub enum Command {
         step: u32,
     },
 
+    /// How much there is to do in a queue, and who is at it.
+    ReadLoad {
+        /// Which.
+        queue: QueueName,
+    },
+    /// Tells the others in an election something, in the place of what the member told them before, and
+    /// hears what they tell. In memory, and gone with its member.
+    Report {
+        /// In which.
+        lease: LeaseName,
+        /// What; nothing takes back what was told.
+        text: String,
+    },
+    /// What those in an election tell each other.
+    ListReports {
+        /// In which.
+        lease: LeaseName,
+    },
+
     /// Time has passed: what is due becomes so.
     Tick,
 }

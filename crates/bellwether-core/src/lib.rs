@@ -9,6 +9,7 @@
 //!   Candidacy  step(now, Event)     ──► Action                one member's view of an election
 //!   Flow       step(now, Event)     ──► Action                one pump's view of its deliveries
 //!   Fleet      step(now, Event)     ──► Action                one member's view of a fleet without a store
+//!   Scaler     step(now, Reading)   ──► Decision              how many workers a queue should have
 //! ```
 //!
 //! A message, from send to complete:
@@ -31,7 +32,7 @@
 //! Reading order: [`command`], [`outcome`] and [`change`] are the vocabulary; [`message`] and
 //! [`lease`] are one life each; [`ledger`] puts them together; [`candidacy`] and [`flow`] are the
 //! two machines on the other side; [`fleet`] elects without any store, by [`lowest`], [`bully`] or
-//! [`ring`]; [`limits`] holds every maximum; [`codec`] is what it all looks
+//! [`ring`]; [`scaler`] says how many workers there should be; [`limits`] holds every maximum; [`codec`] is what it all looks
 //! like in bytes.
 
 pub mod backup;
@@ -53,6 +54,7 @@ pub mod flow;
 pub mod lease;
 pub mod ledger;
 pub mod limits;
+mod load;
 pub mod lowest;
 pub mod member;
 pub mod message;
@@ -62,6 +64,7 @@ mod queue;
 mod ready;
 pub mod right;
 pub mod ring;
+pub mod scaler;
 mod session;
 pub mod settings;
 pub mod shards;

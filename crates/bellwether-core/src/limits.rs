@@ -72,6 +72,14 @@ pub const MEMBER_MEMORY_MS: u64 = 10 * 60 * 1000;
 /// Text that members and holders show of themselves.
 pub const METADATA_BYTES_MAX: usize = 4096;
 
+/// Messages looked at to say who has some of a queue: done by the writer, as often as scalers ask.
+pub const LOAD_MESSAGES_MAX: usize = 10_000;
+
+/// What one member tells the others in an election: a plan for many hosts and a hundred reasons.
+pub const REPORT_BYTES_MAX: usize = 64 * 1024;
+/// Reports in one shard: with the longest of them, 64 MiB of memory.
+pub const REPORTS_MAX: usize = 1000;
+
 /// Queues in one shard.
 pub const QUEUES_MAX: usize = 100_000;
 /// Leases in one shard.

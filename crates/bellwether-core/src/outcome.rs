@@ -4,6 +4,7 @@ use crate::backup::BackupStep;
 use crate::command::{LeaseKind, ReleaseReason};
 use crate::content::{ContentId, Place};
 use crate::error::Refusal;
+pub use crate::load::{Busy, Load, Report};
 use crate::message::{MessageView, Reason};
 use crate::name::{
     LeaseId, LeaseName, MemberId, MemberSlot, Part, QueueName, SequenceNumber, SessionId,
@@ -109,6 +110,10 @@ pub enum Outcome {
     },
     /// A step of a backup; its bytes travel beside the outcome.
     Backup(BackupStep),
+    /// How much there is to do.
+    Load(Box<Load>),
+    /// What is told in an election.
+    Reports(Vec<Report>),
 }
 
 /// Numbers given to the messages of one send, in order.

@@ -16,8 +16,12 @@ mod forwarding;
 mod importing;
 #[path = "ledger/leases.rs"]
 mod leases;
+#[path = "ledger/load.rs"]
+mod load;
 #[path = "ledger/queues.rs"]
 mod queues;
+#[path = "ledger/reports.rs"]
+mod reports;
 #[path = "ledger/restart.rs"]
 mod restart;
 #[path = "ledger/retries.rs"]

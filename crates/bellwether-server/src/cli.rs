@@ -29,6 +29,7 @@ mod queue;
 mod reach;
 mod receive;
 mod restore;
+pub(crate) mod scale;
 mod screen;
 mod send;
 mod serve;
@@ -75,6 +76,7 @@ enum Command {
     #[command(subcommand)]
     Election(election::Election),
     Lead(lead::Lead),
+    Scale(Box<scale::Scale>),
     Engines(engines::Engines),
     #[command(subcommand)]
     Member(member::Member),
@@ -108,6 +110,7 @@ impl Cli {
             Command::Lease(lease) => lease.run(out),
             Command::Election(election) => election.run(out),
             Command::Lead(lead) => lead.run(),
+            Command::Scale(scale) => scale.run(out),
             Command::Engines(engines) => engines.run(out),
             Command::Member(member) => member.run(out),
             Command::Stats(stats) => stats.run(out),

@@ -15,6 +15,7 @@ pub mod fuzz;
 mod http;
 mod observe;
 mod property;
+mod scale;
 mod serve;
 mod time;
 mod unfinished;

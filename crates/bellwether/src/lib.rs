@@ -39,6 +39,7 @@
 //! | [`Bellwether`], [`Open`] | opening a store: `memory:`, `file:PATH`, or that of a server |
 //! | [`Queue`], [`Message`], [`Delivery`], [`Session`] | sending, receiving, settling |
 //! | [`Pump`] | running a handler over a queue |
+//! | [`scaler`], [`ScaledPump`] | as many consumers as there is work for |
 //! | [`Election`], [`Leadership`], [`Lease`] | leading, and fencing what a leader writes |
 //! | [`Shards`] | leading a fair part of many |
 //! | [`Elections`] | leading on an engine that runs already |
@@ -83,6 +84,7 @@ mod presence;
 pub mod pump;
 pub mod queue;
 mod renewer;
+pub mod scaler;
 pub mod session;
 pub mod shards;
 pub mod stats;
@@ -109,7 +111,7 @@ pub use lease::{Grant, Lease, Ttl};
 pub use leases::Facts as EngineFacts;
 pub use message::Message;
 pub use open::Open;
-pub use pump::{Pump, PumpHandle, Verdict, Work};
+pub use pump::{Pump, PumpHandle, ScaledPump, Verdict, Work};
 pub use queue::Queue;
 pub use session::Session;
 pub use shards::Shards;

@@ -56,7 +56,7 @@ impl Open {
             file: FileOptions::default(),
             patience: PATIENCE,
             wait: Duration::ZERO,
-            metadata: format!("pid {}", std::process::id()),
+            metadata: who_we_are(),
             outlived: false,
             credential: Credential::default(),
             #[cfg(feature = "tls")]
@@ -290,4 +290,15 @@ fn engine_of(address: &str) -> Option<&'static str> {
     let direct = ENGINES.iter().filter(|engine| !engine.feature.is_empty());
     let mut found = direct.filter(|engine| engine.scheme.split(' ').any(begins));
     found.next().map(|engine| engine.feature)
+}
+
+/// This process, and the name it was given by whoever started it as a worker.
+fn who_we_are() -> String {
+    let process = format!("pid {}", std::process::id());
+    match std::env::var(crate::scaler::WORKER_VARIABLE) {
+        Ok(worker) if !worker.is_empty() && !worker.contains(char::is_whitespace) => {
+            format!("{process} worker={worker}")
+        }
+        _ => process,
+    }
 }

@@ -1,6 +1,9 @@
 //! The pump, on a store in memory and a clock that the tests move: nothing here waits for time.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
 
+#[path = "pump/scaled.rs"]
+mod scaled;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

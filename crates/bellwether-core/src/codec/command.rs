@@ -85,6 +85,9 @@ wire_enum!(Command, "a command", {
     53 => ResumeLease { lease },
     54 => AwaitTurn { lease, wait_ms },
     55 => MemberHealth { after, max },
+    90 => ReadLoad { queue },
+    91 => Report { lease, text },
+    92 => ListReports { lease },
 });
 
 wire_struct!(Receive { from, session, max, mode, wait_ms, lock_ms });

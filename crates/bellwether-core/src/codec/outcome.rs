@@ -5,8 +5,9 @@ use super::{BadBytes, Reader};
 use crate::backup::BackupStep;
 use crate::name::SequenceNumber;
 use crate::outcome::{
-    Beat, Cause, Counts, EndedBy, Explanation, Holder, LeaseState, LeftAs, MemberHealth,
-    MemberInfo, Outcome, QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo, Totals,
+    Beat, Busy, Cause, Counts, EndedBy, Explanation, Holder, LeaseState, LeftAs, Load,
+    MemberHealth, MemberInfo, Outcome, QueueInfo, Report, Sequences, SessionHold, SessionInfo,
+    TermInfo, Totals,
 };
 
 wire_enum!(Outcome, "an outcome", {
@@ -36,7 +37,13 @@ wire_enum!(Outcome, "an outcome", {
     24 => Terms(terms),
     30 => MemberHealth(members),
     31 => Turn { next },
+    90 => Load(load),
+    91 => Reports(reports),
 });
+
+wire_struct!(Load { counts, totals, oldest_ms, is_paused, busy });
+wire_struct!(Busy { member, deliveries });
+wire_struct!(Report { member, text, age_ms });
 
 wire_struct!(TermInfo { term, kind, granted_at, holder, metadata, left_as });
 wire_enum!(LeftAs, "what became of a term", {

@@ -65,6 +65,16 @@ const WORDS: &[&str] = &[
     "sessions in the queue",
     "properties of a message",
     "backups at a time",
+    "a report",
+    "reports",
+    // What a scaler is told.
+    "min",
+    "max",
+    "per_worker",
+    "drain_within_ms",
+    "oldest_within_ms",
+    "window_ms",
+    "step",
     UNKNOWN,
 ];
 

@@ -9,6 +9,7 @@ use crate::time::Now;
 use super::{Effects, Ledger};
 
 impl Ledger {
+    #[expect(clippy::too_many_lines, reason = "a line a command")]
     /// `None` if the request waits, and is answered later.
     pub(super) fn decide(
         &mut self,
@@ -110,6 +111,9 @@ impl Ledger {
                       writes down what is in it"
                         .into(),
             }),
+            Command::ReadLoad { queue } => self.read_load(now, queue),
+            Command::Report { lease, text } => self.report(now, member, lease, text),
+            Command::ListReports { lease } => Ok(self.list_reports(now, lease)),
             Command::Tick => {
                 self.tick(now, fx);
                 Ok(Outcome::Done)

@@ -168,6 +168,9 @@ impl Command {
                 | Self::LeaseHistory { .. }
                 | Self::Backup { .. }
                 | Self::Heartbeat { .. }
+                | Self::ReadLoad { .. }
+                | Self::Report { .. }
+                | Self::ListReports { .. }
                 | Self::RenewSession { .. }
                 | Self::RenewLocks { lock_ms: None, .. }
         )

@@ -139,6 +139,8 @@ impl Ledger {
         let Some(member) = self.members.get_mut(&slot) else { return };
         member.gone_at.get_or_insert(now.boot);
         let id = member.id;
+        #[cfg(not(planted_bug = "report_outlives_member"))]
+        self.reports.forget(slot);
         if forgotten {
             self.member_ids.remove(&id);
             self.members.remove(&slot);

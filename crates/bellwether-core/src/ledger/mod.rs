@@ -20,11 +20,13 @@ mod import;
 mod keep;
 mod lease_timers;
 mod leases;
+mod load;
 mod members;
 mod queues;
 mod receive;
 mod releasing;
 mod renewing;
+mod reports;
 mod send;
 mod sessions;
 mod set;
@@ -56,6 +58,7 @@ use crate::ready::LaneId;
 use crate::time::{BootTime, Now};
 
 use fences::Fences;
+use reports::Reports;
 pub use snapshot::SnapshotCursor;
 use timers::{Timer, Timers};
 use unsettled::Unsettled;
@@ -123,6 +126,7 @@ pub struct Ledger {
     fences: Fences,
     timers: Timers,
     unsettled: Unsettled,
+    reports: Reports,
     /// All messages of all queues.
     messages: u64,
     /// All remembered message ids of all queues.
@@ -174,6 +178,7 @@ impl Ledger {
             fences: Fences::default(),
             timers: Timers::default(),
             unsettled: Unsettled::default(),
+            reports: Reports::default(),
             messages: 0,
             seen: 0,
         }

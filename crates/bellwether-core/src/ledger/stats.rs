@@ -56,7 +56,7 @@ impl Ledger {
 }
 
 impl Queue {
-    fn stats(&self) -> QueueStats {
+    pub(super) fn stats(&self) -> QueueStats {
         let info = self.info();
         QueueStats {
             id: self.id,

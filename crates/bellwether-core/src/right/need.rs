@@ -171,6 +171,10 @@ pub fn needs(command: &Command) -> Needs<'_> {
         }
         // Everything there is, and the way to another store with the same in it.
         Command::Backup { .. } => Needs::on_all("backup", Manage),
+        Command::ReadLoad { queue } => Needs::one("read-load", Listen, of(queue)),
+        // As contending: who takes part tells, who looks on hears.
+        Command::Report { lease, .. } => Needs::one("report", Send, Of::Lease(lease)),
+        Command::ListReports { lease } => Needs::one("list-reports", Listen, Of::Lease(lease)),
         // Time is the engine's own affair: no door lets it through.
         Command::Tick => Needs::one("tick", Manage, Of::Every(Realm::Queues)),
     }

@@ -16,8 +16,9 @@ use bellwether_core::lease::{self, Lease};
 use bellwether_core::message::{Lock, Message, MessageView, NewMessage, Reason, State};
 use bellwether_core::name::{At, LockToken, Part, QueuePath, SessionToken};
 use bellwether_core::outcome::{
-    Beat, Cause, Counts, EndedBy, Explanation, Holder, HolderInfo, LeaseInfo, LeaseState, LeftAs,
-    MemberHealth, MemberInfo, Outcome, QueueInfo, SessionHold, SessionInfo, TermInfo, Totals,
+    Beat, Busy, Cause, Counts, EndedBy, Explanation, Holder, HolderInfo, LeaseInfo, LeaseState,
+    LeftAs, Load, MemberHealth, MemberInfo, Outcome, QueueInfo, Report, SessionHold, SessionInfo,
+    TermInfo, Totals,
 };
 use bellwether_core::right::Right;
 use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, Status};
@@ -212,7 +213,12 @@ random_enum!(Outcome {
     Terms(terms),
     MemberHealth(members),
     Turn { next },
+    Load(load),
+    Reports(reports),
 });
+random_struct!(Load { counts, totals, oldest_ms, is_paused, busy });
+random_struct!(Busy { member, deliveries });
+random_struct!(Report { member, text, age_ms });
 random_struct!(SessionHold { token, lock_ms });
 random_struct!(SessionInfo { id, messages, hold, waits_for, state, place });
 random_struct!(Holder { member, remaining_ms });
@@ -332,6 +338,9 @@ random_enum!(Command {
     ResumeLease { lease },
     AwaitTurn { lease, wait_ms },
     MemberHealth { after, max },
+    ReadLoad { queue },
+    Report { lease, text },
+    ListReports { lease },
 });
 random_struct!(TermInfo { term, kind, granted_at, holder, metadata, left_as });
 random_enum!(LeftAs { Held, Released, Broken, Ended { at, by } });

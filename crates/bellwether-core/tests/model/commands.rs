@@ -245,10 +245,22 @@ impl World {
             }
             880..920 => self.acquire(),
             920..995 => self.use_lease(),
-            995..998 => Command::ListMembers,
+            995..997 => Command::ListMembers,
+            997..999 => self.look_at_load(),
             _ => {
                 let after = self.maybe(2, |w| MemberId(u128::from(w.chance.below(5)) + 1));
                 Command::MemberHealth { after, max: self.chance.below(4) as u32 }
+            }
+        }
+    }
+
+    fn look_at_load(&mut self) -> Command {
+        match self.chance.below(5) {
+            0 | 1 => Command::ReadLoad { queue: self.queue() },
+            2 => Command::ListReports { lease: self.lease() },
+            _ => {
+                let text = self.pick(&["", "idle", "busy"]).unwrap().into();
+                Command::Report { lease: self.lease(), text }
             }
         }
     }

@@ -10,6 +10,8 @@
 mod forward;
 #[path = "naive/leases.rs"]
 mod leases;
+#[path = "naive/load.rs"]
+mod load;
 #[path = "naive/look.rs"]
 mod look;
 #[path = "naive/members.rs"]
@@ -33,6 +35,7 @@ use bellwether_core::outcome::Outcome;
 use bellwether_core::time::{BootTime, Now};
 
 use leases::Lease;
+use load::Told;
 use members::Member;
 use queues::Queue;
 
@@ -48,6 +51,7 @@ pub struct Naive {
     pub members_ever: u32,
     pub leases: Vec<Lease>,
     pub waits: Vec<Wait>,
+    pub reports: Vec<Told>,
     pub answers: Vec<(Ticket, Answer)>,
 }
 
@@ -97,6 +101,7 @@ impl Naive {
             members_ever: 0,
             leases: Vec::new(),
             waits: Vec::new(),
+            reports: Vec::new(),
             answers: Vec::new(),
         }
     }
@@ -194,6 +199,9 @@ impl Naive {
             | Command::Backup { .. } => {
                 unreachable!("never drawn: the stories of the ledger prove these")
             }
+            Command::ReadLoad { queue } => self.read_load(queue),
+            Command::Report { lease, text } => self.report(member, lease, text),
+            Command::ListReports { lease } => Ok(self.list_reports(lease)),
             Command::Join { id, metadata, ttl_ms } => self.join(*id, metadata, *ttl_ms),
             Command::Heartbeat { .. } | Command::Leave if member == 0 => Err(Refusal::MemberGone),
             Command::Heartbeat { held } => Ok(self.heartbeat(member, held)),

@@ -1,14 +1,14 @@
 //! `bellwether lead`: a command that runs only while this member leads.
 
-mod guarded;
+pub(super) mod guarded;
 pub(crate) mod guardian;
 mod link;
 mod progress;
-mod signals;
+pub(super) mod signals;
 pub(super) mod system;
 mod teller;
 mod term;
-mod word;
+pub(super) mod word;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -289,6 +289,7 @@ impl Lead {
             until: BootTime::NEVER,
             notice: Duration::ZERO,
             grace: self.grace,
+            is_polite: false,
             kept: None,
         };
         let mut guarded = Guarded::start(&plan)

@@ -33,6 +33,7 @@ mod openapi;
 pub(crate) mod problem;
 mod queues;
 pub(crate) mod raw;
+mod scale;
 mod sessions;
 mod settings;
 mod settle;
@@ -83,6 +84,7 @@ fn queue_paths() -> OpenApiRouter<State> {
             queues::delete_queue
         ))
         .routes(routes!(queues::purge_queue))
+        .routes(routes!(scale::show_scale))
         .routes(routes!(messages::send_message, look::peek_messages))
         .routes(routes!(messages::send_batch))
         .routes(routes!(look::show_message))

@@ -22,6 +22,7 @@ use super::extract::text_header;
 use super::keys::Keys;
 use super::observer::Observed;
 use super::problem::{Kind, Problem, Told};
+use crate::scale::Scales;
 use crate::time;
 
 /// So many members' numbers are remembered; beyond, they are looked up anew.
@@ -80,6 +81,7 @@ struct Inner {
     keys: Keys,
     members: Mutex<BTreeMap<MemberId, MemberSlot>>,
     observed: Observed,
+    scales: Scales,
     /// Whose members are whose, where some are let in and others are not.
     owners: Option<Arc<Owners>>,
 }
@@ -124,6 +126,7 @@ impl State {
             keys: Keys::default(),
             members: Mutex::default(),
             observed: Observed::new(stop),
+            scales: Scales::default(),
             owners,
         });
         Self { inner, pass: None, fence: None }
@@ -223,6 +226,10 @@ impl State {
 
     pub(crate) fn keys(&self) -> &Keys {
         &self.inner.keys
+    }
+
+    pub(crate) fn scales(&self) -> &Scales {
+        &self.inner.scales
     }
 
     pub(crate) fn observed(&self) -> &Observed {

@@ -60,6 +60,7 @@ fn commands(name: &str) -> Vec<Command> {
         Command::ListSessions { queue: q(), after: None, max: 1 },
         Command::DescribeSession { queue: q(), session },
         Command::Explain { queue: q(), sequence: SequenceNumber(1) },
+        Command::ReadLoad { queue: q() },
         Command::Import { to: main, messages: Vec::new() },
         Command::Acquire(Acquire {
             lease: l(),
@@ -84,6 +85,8 @@ fn commands(name: &str) -> Vec<Command> {
         Command::ResumeLease { lease: l() },
         Command::DescribeLease { lease: l() },
         Command::WatchLease { lease: l(), seen: 0, wait_ms: 0 },
+        Command::Report { lease: l(), text: "idle".into() },
+        Command::ListReports { lease: l() },
         // Last: it takes the queue away.
         Command::DeleteQueue { queue: q() },
     ]

@@ -11,5 +11,6 @@ mod leases;
 mod messages;
 mod problems;
 mod queues;
+mod scale;
 mod server;
 mod sessions;

@@ -119,7 +119,8 @@ pub(super) fn queue_of(command: &Command) -> Option<&QueueName> {
         | Command::SetSessionState { queue, .. }
         | Command::GetSessionState { queue, .. }
         | Command::DescribeSession { queue, .. }
-        | Command::Explain { queue, .. } => Some(queue),
+        | Command::Explain { queue, .. }
+        | Command::ReadLoad { queue } => Some(queue),
         Command::Receive(Receive { from, .. })
         | Command::ReceiveDeferred { from, .. }
         | Command::Settle { from, .. }

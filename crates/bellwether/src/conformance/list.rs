@@ -199,6 +199,10 @@ macro_rules! conformance_tests {
             a_paused_lease_is_granted_to_nobody
             the_history_says_why_terms_ended
         ] }
+        $crate::conformance_tests! { @group yes $fixture load [
+            a_queue_tells_its_load
+            reports_are_heard_by_all
+        ] }
         $crate::conformance_tests! { @group yes $fixture slots [
             as_many_hold_it_as_there_are_slots
             another_number_is_refused_while_anybody_holds_it

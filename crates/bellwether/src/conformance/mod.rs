@@ -38,6 +38,7 @@ pub mod lease;
 pub mod limits;
 pub mod line;
 mod list;
+pub mod load;
 pub mod member;
 pub mod message;
 pub mod model;

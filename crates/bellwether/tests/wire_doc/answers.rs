@@ -9,9 +9,9 @@ use bellwether::core::name::{
     DeliveryNumber, Incarnation, LeaseId, MemberId, MemberSlot, Part, QueueId, SequenceNumber, Term,
 };
 use bellwether::core::outcome::{
-    Beat, Cause, Counts, EndedBy, Explanation, Holder, HolderInfo, LeaseInfo, LeaseState, LeftAs,
-    MemberHealth, MemberInfo, Outcome, QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo,
-    Totals,
+    Beat, Busy, Cause, Counts, EndedBy, Explanation, Holder, HolderInfo, LeaseInfo, LeaseState,
+    LeftAs, Load, MemberHealth, MemberInfo, Outcome, QueueInfo, Report, Sequences, SessionHold,
+    SessionInfo, TermInfo, Totals,
 };
 use bellwether::core::right::Right;
 use bellwether::core::time::{BootTime, WallTime};
@@ -230,7 +230,19 @@ pub(crate) fn outcomes() -> Vec<(&'static str, Outcome)> {
         Explained => Outcome::Explained(Explanation { part: Part::Dead, causes }),
         Terms => Outcome::Terms(vec![term_info(LeftAs::Held), term_info(LeftAs::Released)]),
         Backup => Outcome::Backup(BackupStep::State { frame: 632, bytes: 633 }),
+        Load => Outcome::Load(load(Some(660)).into()),
+        Reports => Outcome::Reports(vec![Report {
+            member: MemberId(661),
+            text: "idle".into(),
+            age_ms: 662,
+        }]),
     })
+}
+
+fn load(oldest_ms: Option<u64>) -> Load {
+    let QueueInfo { counts, totals, .. } = queue_info();
+    let busy = vec![Busy { member: MemberId(663), deliveries: 664 }];
+    Load { counts, totals, oldest_ms, is_paused: true, busy }
 }
 
 pub(crate) fn term_info(left_as: LeftAs) -> TermInfo {
@@ -312,6 +324,7 @@ pub(crate) fn more_outcomes() -> Vec<Outcome> {
         Outcome::Lease(Some(steered.into())),
         Outcome::Lease(Some(slotted.into())),
         Outcome::Turn { next: false },
+        Outcome::Load(load(None).into()),
         Outcome::Backup(BackupStep::Frames { numbers: vec![634, 635] }),
         Outcome::Backup(BackupStep::End { frame: 636 }),
     ]);

@@ -249,6 +249,9 @@ pub(crate) fn commands() -> Vec<(&'static str, Command)> {
         Remove => Command::Remove { from, sequences },
         Backup => Command::Backup { id: 332, step: 333 },
         LeaseHistory => Command::LeaseHistory { lease: self::lease("chores"), max },
+        ReadLoad => Command::ReadLoad { queue: self::queue("orders") },
+        Report => Command::Report { lease: self::lease("chores"), text: "idle".into() },
+        ListReports => Command::ListReports { lease: self::lease("chores") },
     })
 }
 

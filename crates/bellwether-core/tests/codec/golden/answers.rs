@@ -16,8 +16,9 @@ use bellwether_core::name::{
     Term,
 };
 use bellwether_core::outcome::{
-    Beat, Cause, Counts, EndedBy, Explanation, Holder, HolderInfo, LeaseInfo, LeaseState, LeftAs,
-    MemberHealth, MemberInfo, Outcome, QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo,
+    Beat, Busy, Cause, Counts, EndedBy, Explanation, Holder, HolderInfo, LeaseInfo, LeaseState,
+    LeftAs, Load, MemberHealth, MemberInfo, Outcome, QueueInfo, Report, Sequences, SessionHold,
+    SessionInfo, TermInfo,
 };
 use bellwether_core::right::Right;
 use bellwether_core::settings::QueueSettings;
@@ -243,6 +244,23 @@ fn steering() -> Vec<(Outcome, &'static str)> {
     ]
 }
 
+/// What scalers look at and tell.
+fn scaling() -> Vec<(Outcome, &'static str)> {
+    let QueueInfo { counts, totals, .. } = queue_info();
+    let busy = vec![Busy { member: MemberId(ID), deliveries: 3 }];
+    let load = Load { counts, totals, oldest_ms: Some(300), is_paused: true, busy };
+    let idle = Load { oldest_ms: None, is_paused: false, busy: Vec::new(), ..load.clone() };
+    let report = Report { member: MemberId(ID), text: "idle".into(), age_ms: 300 };
+    vec![
+        (
+            Outcome::Load(Box::new(load)),
+            "015a0102030405ac02010203040506070801ac020101ffeeddccbbaa9988776655443322110003",
+        ),
+        (Outcome::Load(Box::new(idle)), "015a0102030405ac020102030405060708000000"),
+        (Outcome::Reports(vec![report]), "015b01ffeeddccbbaa998877665544332211000469646c65ac02"),
+    ]
+}
+
 fn refusals() -> Vec<(Refusal, &'static str)> {
     let queue = queue_name;
     vec![
@@ -317,8 +335,11 @@ fn lease_refusals() -> Vec<(LeaseRefusal, &'static str)> {
 }
 
 fn all() -> Vec<(Answer, &'static str)> {
-    let outcomes =
-        outcomes().into_iter().chain(steering()).map(|(outcome, hex)| (Ok(outcome), hex));
+    let outcomes = outcomes()
+        .into_iter()
+        .chain(steering())
+        .chain(scaling())
+        .map(|(outcome, hex)| (Ok(outcome), hex));
     let refusals = refusals().into_iter().map(|(refusal, hex)| (Err(refusal), hex));
     let lease_refusals =
         lease_refusals().into_iter().map(|(refusal, hex)| (Err(refusal.into()), hex));

@@ -345,6 +345,7 @@ impl Naive {
     }
 
     pub fn restart_members(&mut self) {
+        self.reports.clear();
         for member in self.members.iter_mut().filter(|member| !member.forgotten) {
             member.seen_at = self.now.boot;
             member.agreed.clear();

@@ -10,7 +10,7 @@ use std::process::Child;
 use std::time::Duration;
 
 use bellwether::core::time::BootTime;
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::super::human::ms;
 use super::link::{Link, hand_over};
@@ -24,23 +24,25 @@ const KILLED: u8 = 128 + 9;
 
 /// What to run, and how long it may live.
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
-    pub(super) command: &'a [OsString],
-    pub(super) environment: Vec<(&'static str, OsString)>,
+pub(in crate::cli) struct Plan<'a> {
+    pub(in crate::cli) command: &'a [OsString],
+    pub(in crate::cli) environment: Vec<(&'static str, OsString)>,
     /// Whether it reads what `lead` was given to read.
-    pub(super) reads: bool,
-    pub(super) until: BootTime,
+    pub(in crate::cli) reads: bool,
+    pub(in crate::cli) until: BootTime,
     /// How long before that it is told to stop.
-    pub(super) notice: Duration,
+    pub(in crate::cli) notice: Duration,
     /// How long it may take to stop.
-    pub(super) grace: Duration,
+    pub(in crate::cli) grace: Duration,
+    /// If we have died it is asked to stop, and killed after the grace only.
+    pub(in crate::cli) is_polite: bool,
     /// What the guardian gives back if we have died, when nothing is left of the command.
-    pub(super) kept: Option<Kept>,
+    pub(in crate::cli) kept: Option<Kept>,
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Guarded {
+pub(in crate::cli) struct Guarded {
     guardian: Child,
     link: Link<News>,
     /// The command's process group, once it is known.
@@ -49,7 +51,7 @@ pub(super) struct Guarded {
 
 /// What the command comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(in crate::cli) enum Turn {
     /// The guardian told it to stop: nobody moved the time on.
     CutOff,
     /// Nothing of it is left; the exit code it stands for.
@@ -59,7 +61,7 @@ pub(super) enum Turn {
 }
 
 impl Guarded {
-    pub(super) fn start(plan: &Plan<'_>) -> io::Result<Self> {
+    pub(in crate::cli) fn start(plan: &Plan<'_>) -> io::Result<Self> {
         let (ours, theirs) = Socket::pair()?;
         let mut program = this_program();
         program
@@ -67,6 +69,7 @@ impl Guarded {
             .arg(format!("--until-ms={}", plan.until.0))
             .arg(format!("--notice-ms={}", ms(plan.notice)))
             .arg(format!("--grace-ms={}", ms(plan.grace)))
+            .args(plan.is_polite.then_some("--polite"))
             .arg("--")
             .args(plan.command)
             .envs(plan.environment.iter().map(|(name, value)| (*name, value)))
@@ -93,7 +96,7 @@ impl Guarded {
     }
 
     /// What happens next. Safe to drop and call again.
-    pub(super) async fn turn(&mut self) -> Turn {
+    pub(in crate::cli) async fn turn(&mut self) -> Turn {
         loop {
             match self.link.hear().await {
                 Some(News::Started(group)) => self.group = Some(group),
@@ -109,25 +112,36 @@ impl Guarded {
         }
     }
 
-    pub(super) async fn until(&mut self, until: BootTime) {
+    pub(in crate::cli) async fn until(&mut self, until: BootTime) {
         self.link.say(Order::Until(until)).await;
     }
 
-    pub(super) async fn forward(&mut self, signal: Signal) {
+    pub(in crate::cli) async fn forward(&mut self, signal: Signal) {
         self.link.say(Order::Forward(signal)).await;
     }
 
-    pub(super) async fn stop(&mut self, signal: Signal) {
+    pub(in crate::cli) async fn stop(&mut self, signal: Signal) {
         self.link.say(Order::Stop(signal)).await;
     }
 
-    pub(super) async fn kill(&mut self) {
+    pub(in crate::cli) async fn kill(&mut self) {
         self.link.say(Order::Kill).await;
+    }
+
+    /// Kills the guardian and the command's group: for whoever has other children, which must not be
+    /// touched. What has left the group is left alone.
+    pub(in crate::cli) fn put_down_alone(mut self) -> u8 {
+        let _ = self.guardian.kill();
+        let _ = self.guardian.wait();
+        if let Some(group) = self.group {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        KILLED
     }
 
     /// Kills the guardian, the command, and all that comes of it, by ourselves: we adopt the orphans
     /// when the guardian is dead. Ends when nothing is left.
-    pub(super) async fn put_down(mut self) -> u8 {
+    pub(in crate::cli) async fn put_down(mut self) -> u8 {
         let _ = self.guardian.kill();
         let _ = self.guardian.wait();
         kill_all(self.group);

@@ -94,6 +94,9 @@ pub(crate) struct Guardian {
     /// How long it may take to stop.
     #[arg(long)]
     grace_ms: u64,
+    /// If whoever started this dies, the command may take its time to stop.
+    #[arg(long)]
+    polite: bool,
     /// The command.
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
@@ -207,6 +210,7 @@ fn turn_a_deaf_ear() -> io::Result<()> {
 }
 
 /// The command and all that comes of it.
+#[expect(clippy::struct_excessive_bools, reason = "what has happened to it, each for itself")]
 struct Ward {
     main: Pid,
     /// Its process group, while there is one: the number may be given to others afterwards.
@@ -223,6 +227,8 @@ struct Ward {
     is_cut_off: bool,
     /// `lead` has died.
     is_alone: bool,
+    /// No lease is at stake: a death in the house is no reason to kill.
+    is_polite: bool,
     /// What to give back if it has died.
     kept: Option<Kept>,
 }
@@ -240,6 +246,7 @@ impl Ward {
             is_killed: false,
             is_cut_off: false,
             is_alone: false,
+            is_polite: guardian.polite,
             kept: None,
         }
     }
@@ -284,7 +291,11 @@ impl Ward {
             // Nobody keeps the lease any more, and nobody says for how long it was trusted.
             None => {
                 self.is_alone = true;
-                self.is_killed = true;
+                if self.is_polite {
+                    self.stop(now, Signal::TERM);
+                } else {
+                    self.is_killed = true;
+                }
             }
         }
     }

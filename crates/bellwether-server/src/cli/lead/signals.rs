@@ -22,10 +22,10 @@ const ALL: [Signal; 8] = [
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Signals(Vec<(Signal, unix::Signal)>);
+pub(in crate::cli) struct Signals(Vec<(Signal, unix::Signal)>);
 
 impl Signals {
-    pub(super) fn listen() -> Result<Self, Failure> {
+    pub(in crate::cli) fn listen() -> Result<Self, Failure> {
         let hear = |signal: Signal| {
             let heard = unix::signal(SignalKind::from_raw(signal.as_raw()));
             let failed = |e| Failure::Internal(format!("cannot listen to signals: {e}"));
@@ -35,7 +35,7 @@ impl Signals {
     }
 
     /// The next one. Safe to drop and call again.
-    pub(super) async fn next(&mut self) -> Signal {
+    pub(in crate::cli) async fn next(&mut self) -> Signal {
         poll_fn(|context| {
             let heard = |(signal, heard): &mut (Signal, unix::Signal)| {
                 heard.poll_recv(context).is_ready().then_some(*signal)
@@ -46,7 +46,7 @@ impl Signals {
     }
 
     /// The next one that ends a program which has nothing to pass it on to.
-    pub(super) async fn end(&mut self) -> Signal {
+    pub(in crate::cli) async fn end(&mut self) -> Signal {
         loop {
             let signal = self.next().await;
             if is_wish_to_stop(signal) || [Signal::HUP, Signal::QUIT].contains(&signal) {
@@ -57,6 +57,6 @@ impl Signals {
 }
 
 /// What `lead` itself heeds, besides passing it on.
-pub(super) fn is_wish_to_stop(signal: Signal) -> bool {
+pub(in crate::cli) fn is_wish_to_stop(signal: Signal) -> bool {
     [Signal::TERM, Signal::INT].contains(&signal)
 }

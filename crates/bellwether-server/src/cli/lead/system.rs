@@ -82,7 +82,7 @@ fn children() -> Vec<Pid> {
 }
 
 /// The boot clock.
-pub(super) fn boot() -> BootTime {
+pub(in crate::cli) fn boot() -> BootTime {
     let core::time::Now { boot, .. } = Clock::System.now();
     boot
 }

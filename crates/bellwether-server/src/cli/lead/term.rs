@@ -199,6 +199,7 @@ impl Work<'_> {
             until,
             notice: (self.ttl / NOTICE_SHARE).min(self.grace),
             grace: self.grace,
+            is_polite: false,
             kept: self.reach.map(|reach| Kept {
                 id: leadership.lease_id(),
                 lease: fence.election.clone(),

@@ -25,12 +25,12 @@ pub(super) enum Order {
 
 /// A lease, and how whatever keeps it is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Kept {
-    pub(super) id: LeaseId,
-    pub(super) lease: LeaseName,
+pub(in crate::cli) struct Kept {
+    pub(in crate::cli) id: LeaseId,
+    pub(in crate::cli) lease: LeaseName,
     /// As [`Reach::flags`](super::super::reach::Reach::flags) says it; may hold a password, and so
     /// stands on no command line.
-    pub(super) reach: Vec<String>,
+    pub(in crate::cli) reach: Vec<String>,
 }
 
 /// What the guardian tells.
