@@ -35,6 +35,8 @@
 //! like in bytes.
 
 pub mod backup;
+mod bands;
+mod bucket;
 pub mod bully;
 pub mod candidacy;
 pub mod chance;
@@ -50,6 +52,7 @@ pub mod few;
 pub mod fixed;
 pub mod fleet;
 pub mod flow;
+mod keys;
 pub mod lease;
 pub mod ledger;
 pub mod limits;
@@ -59,6 +62,7 @@ pub mod message;
 pub mod name;
 pub mod outcome;
 mod queue;
+pub mod rank;
 mod ready;
 pub mod right;
 pub mod ring;
