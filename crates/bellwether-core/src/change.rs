@@ -12,6 +12,7 @@ use crate::name::{
     RequestNumber, SequenceNumber, SessionId, Term,
 };
 use crate::outcome::{EndedBy, Outcome, Totals};
+use crate::rank::Rank;
 use crate::settings::QueueSettings;
 use crate::time::WallTime;
 
@@ -71,10 +72,12 @@ pub enum Change {
     Message {
         /// Where.
         at: At,
-        /// The record; its `session` index is not kept.
+        /// The record; its `mark` is not kept.
         message: Message,
         /// Its session.
         session: Option<SessionId>,
+        /// Its priority and its key.
+        rank: Rank,
         /// Whether it came from outside the queue, and so is counted as sent.
         arrived: bool,
     },
@@ -206,6 +209,8 @@ pub enum Departure {
     DeadLettered,
     /// It moved within its queue: activated, or redriven.
     Moved,
+    /// It had waited longest, and others needed the room.
+    Shed,
 }
 
 /// An outcome as it is kept.

@@ -9,6 +9,7 @@ use crate::name::{
     LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName, QueuePath, RequestNumber,
     SequenceNumber, SessionId, SessionToken, Term,
 };
+use crate::rank::Rank;
 use crate::settings::{QueueSettings, SettingsPatch};
 use crate::time::WallTime;
 
@@ -475,6 +476,8 @@ pub struct Imported {
     pub id_hash: u128,
     /// Its session.
     pub session: Option<SessionId>,
+    /// Its priority and its key.
+    pub rank: Rank,
     /// When it entered its queue.
     pub enqueued_at: WallTime,
     /// When it expires; [`WallTime::NEVER`] if it does not.

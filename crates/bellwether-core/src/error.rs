@@ -33,6 +33,15 @@ pub enum Refusal {
         /// When to try again.
         retry_after_ms: u64,
     },
+    /// The queue holds as many messages as it may.
+    QueueBusy {
+        /// The queue.
+        queue: QueueName,
+        /// How many it may hold.
+        messages_max: u64,
+        /// When there may be room, as fast as messages left it lately.
+        retry_after_ms: u64,
+    },
     /// The disk is full, or nearly; receiving and settling go on.
     DiskFull,
     /// A name that cannot be one.
@@ -165,6 +174,7 @@ impl Refusal {
             self,
             Self::QueueFull { .. }
                 | Self::Busy { .. }
+                | Self::QueueBusy { .. }
                 | Self::DiskFull
                 | Self::SessionLocked(_)
                 | Self::Lease(
@@ -199,6 +209,11 @@ impl fmt::Display for Refusal {
                 f,
                 "the store has reached a memory budget; receiving goes on; \
                  ask again in {retry_after_ms} ms"
+            ),
+            Self::QueueBusy { queue, messages_max, retry_after_ms } => write!(
+                f,
+                "queue {queue:?} holds as many messages as it may, which is {messages_max}; \
+                 receiving goes on; send again in {retry_after_ms} ms, or raise messages_max"
             ),
             Self::DiskFull => f.write_str(
                 "the disk is full, or nearly; receiving and settling go on; sending resumes by itself \

@@ -36,6 +36,8 @@
 //! like in bytes.
 
 pub mod backup;
+mod bands;
+mod bucket;
 pub mod bully;
 pub mod candidacy;
 pub mod chance;
@@ -51,6 +53,7 @@ pub mod few;
 pub mod fixed;
 pub mod fleet;
 pub mod flow;
+mod keys;
 pub mod lease;
 pub mod ledger;
 pub mod limits;
@@ -61,6 +64,7 @@ pub mod message;
 pub mod name;
 pub mod outcome;
 mod queue;
+pub mod rank;
 mod ready;
 pub mod right;
 pub mod ring;

@@ -3,6 +3,31 @@
 /// Azure allows paths of 260 characters; longer names only hurt logs and dashboards.
 pub const NAME_BYTES_MAX: usize = 260;
 
+/// A fairness key: there may be one a tenant, each in memory while it has messages.
+pub const KEY_BYTES_MAX: usize = 128;
+/// Keys of one queue that have messages, for the same reason.
+pub const KEYS_PER_QUEUE_MAX: usize = 1_000_000;
+/// Keys of one queue with a weight: they are part of its settings, and looked through.
+pub const KEY_WEIGHTS_MAX: usize = 64;
+/// Messages a key may be given in one turn: more would be no turn any more.
+pub const KEY_WEIGHT_MAX: u32 = 10_000;
+
+/// The highest priority (JMS has as many).
+pub const PRIORITY_MAX: u8 = 9;
+/// The priority of a message that names none, as in JMS.
+pub const PRIORITY_USUAL: u8 = 4;
+/// Longest time in which a waiting message gains one level.
+pub const AGEING_MS_MAX: u64 = 7 * 24 * 3600 * 1000;
+
+/// Messages of a rate: nobody needs to be slowed down to more in so short a time.
+pub const RATE_MESSAGES_MAX: u32 = 1_000_000;
+/// Longest time a rate is for.
+pub const RATE_MS_MAX: u32 = 24 * 3600 * 1000;
+
+/// Messages looked at to find the ones that have waited longest, when some must go: before them
+/// stand only those that receivers hold or have set aside.
+pub const SHED_LOOKS_MAX: usize = 10_000;
+
 /// One message, properties and body together. A unit of the file journal is 16 MiB and a message
 /// must fit one frame of it with room for company.
 pub const CONTENT_BYTES_MAX: u32 = 8 * 1024 * 1024;
@@ -107,4 +132,6 @@ const _: () = assert!(CONTENT_BYTES_MAX as u64 <= COMMAND_BYTES_MAX);
 const _: () = assert!(CONTENT_BYTES_MAX as u64 <= RECEIVE_BYTES_MAX);
 const _: () = assert!(RECEIVE_MESSAGES_MAX <= UNSETTLED_PER_MEMBER_MAX);
 const _: () = assert!(PROPERTIES_BYTES_MAX < CONTENT_BYTES_MAX as usize);
+const _: () = assert!(PRIORITY_USUAL <= PRIORITY_MAX);
+const _: () = assert!(KEY_BYTES_MAX <= NAME_BYTES_MAX);
 const _: () = assert!(LEASE_TRUST_PERCENT < 100 && LEASE_GRACE_PERCENT > 100);

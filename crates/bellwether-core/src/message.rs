@@ -21,6 +21,7 @@ use crate::content::{ContentId, Place};
 use crate::name::{
     DeliveryNumber, Incarnation, LockToken, MemberSlot, QueueId, SequenceNumber, SessionId,
 };
+use crate::rank::Rank;
 use crate::time::{BootTime, WallTime};
 
 /// One message as the ledger keeps it.
@@ -34,8 +35,9 @@ pub struct Message {
     pub expires_at: WallTime,
     /// The number it had in the queue it was first sent to.
     pub origin: SequenceNumber,
-    /// Its session in this queue, as an index that only lives in memory; zero is none.
-    pub session: u32,
+    /// Its session, key and priority in this queue, as an index that only lives in memory; zero is
+    /// none of them.
+    pub mark: u32,
     /// The queue whose dead letter it is or was; zero if it never was one.
     pub source: QueueId,
     /// What became of it.
@@ -184,6 +186,8 @@ pub struct NewMessage {
     pub ttl_ms: Option<u64>,
     /// Not before.
     pub due: Option<WallTime>,
+    /// When its turn comes among the others.
+    pub rank: Rank,
 }
 
 /// A message on its way out. Its contents travel beside the outcome, in the order of
@@ -196,6 +200,8 @@ pub struct MessageView {
     pub message: Message,
     /// Its session.
     pub session: Option<SessionId>,
+    /// Its priority and its key.
+    pub rank: Rank,
     /// Where its content and its overlay lie.
     pub places: [Place; 2],
 }

@@ -58,7 +58,7 @@ impl fmt::Display for QueueName {
 }
 
 macro_rules! text_name {
-    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+    ($(#[$doc:meta])* $name:ident, $what:literal $(, $check:ident)?) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(Arc<str>);
@@ -67,6 +67,7 @@ macro_rules! text_name {
             /// Checks and takes a name.
             pub fn new(text: &str) -> Result<Self, Refusal> {
                 check_name($what, text)?;
+                $($check(text)?;)?
                 Ok(Self(Arc::from(text)))
             }
 
@@ -100,6 +101,19 @@ text_name!(
     SessionId,
     "session id"
 );
+text_name!(
+    /// Whose a message is, for fairness: keys take turns.
+    Key,
+    "key",
+    check_key
+);
+
+fn check_key(text: &str) -> Result<(), Refusal> {
+    if text.len() > limits::KEY_BYTES_MAX {
+        return Err(Refusal::InvalidName { what: "key", why: "it is longer than 128 bytes" });
+    }
+    Ok(())
+}
 
 fn check_name(what: &'static str, text: &str) -> Result<(), Refusal> {
     if text.is_empty() {

@@ -226,6 +226,31 @@ pub enum Cause {
         /// How many, of the first [`crate::limits::EXPLAIN_MESSAGES_MAX`] in the queue.
         messages: u64,
     },
+    /// The queue has given out as many as its rate allows.
+    RateLimited {
+        /// When it gives out the next.
+        until: WallTime,
+    },
+    /// Its key has been given as many as the rate of a key allows.
+    KeyRateLimited {
+        /// When it is given the next.
+        until: WallTime,
+    },
+    /// Receivers hold as many messages of its key as they may.
+    KeyAtLimit {
+        /// How many.
+        in_flight: u32,
+    },
+    /// Ready messages of a higher priority, or as old as that, are given out first.
+    BehindPriority {
+        /// How many, of the first [`crate::limits::EXPLAIN_MESSAGES_MAX`] in the queue.
+        messages: u64,
+    },
+    /// Other keys of its priority take turns with its own.
+    TakesTurns {
+        /// How many.
+        keys: u64,
+    },
 }
 
 /// What a heartbeat brought to light.
@@ -272,7 +297,7 @@ pub struct Counts {
 }
 
 /// What has passed through a queue since it was created. What came in is what is still there and
-/// what left: `sent == live + completed + expired + purged + cancelled + forwarded`.
+/// what left: `sent == live + completed + expired + purged + cancelled + forwarded + shed`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Came in: sent, or forwarded or redriven from another queue.
@@ -291,6 +316,8 @@ pub struct Totals {
     pub forwarded: u64,
     /// Moved to the dead letters; they are still live.
     pub dead_lettered: u64,
+    /// Dropped to make room for others.
+    pub shed: u64,
 }
 
 /// One member, as seen from outside.

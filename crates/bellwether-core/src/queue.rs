@@ -1,10 +1,14 @@
 //! One queue: its messages, its dead letters, its sessions, and what waits for them.
 
+mod order;
+
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::bucket::Bucket;
 use crate::command::ReceiveMode;
 use crate::error::Refusal;
 use crate::fixed::FixedMap;
+use crate::keys::Keys;
 use crate::message::{Message, Standing, State};
 use crate::name::{
     At, MemberSlot, Part, QueueId, QueueName, RequestNumber, SequenceNumber, SessionId,
@@ -30,6 +34,13 @@ pub(crate) struct Queue {
     pub(crate) main: Shelf,
     pub(crate) dead: Shelf,
     pub(crate) sessions: Sessions,
+    pub(crate) keys: Keys,
+    /// Of the queue's rate; full if there is none yet. Never journaled.
+    pub(crate) bucket: Option<Bucket>,
+    /// When somebody looks whether there is a token again.
+    pub(crate) paced_at: Option<BootTime>,
+    /// How fast messages leave it; only if it has a limit.
+    pub(crate) meter: order::Meter,
     pub(crate) seen: Seen,
     /// When its oldest id is looked at, to be forgotten.
     pub(crate) seen_armed: Option<WallTime>,
@@ -112,6 +123,10 @@ impl Queue {
             main: Shelf::default(),
             dead: Shelf::default(),
             sessions: Sessions::default(),
+            keys: Keys::default(),
+            bucket: None,
+            paced_at: None,
+            meter: order::Meter::default(),
             seen: Seen::default(),
             seen_armed: None,
             totals: Totals::default(),
@@ -145,7 +160,7 @@ impl Queue {
 
     /// The lane a message waits in: its session's, or the common one.
     pub(crate) fn lane(&self, part: Part, message: &Message) -> LaneId {
-        if self.has_lanes(part) { message.session } else { 0 }
+        if self.has_lanes(part) { self.keys.session(message.mark) } else { 0 }
     }
 
     /// Whether a replayed frame still counts up the totals (see `change.rs`).
@@ -157,6 +172,7 @@ impl Queue {
     pub(crate) fn enter(&mut self, at: At, message: &Message) {
         let state = &message.standing.state;
         *self.shelf_mut(at.part).tally.of(state) += 1;
+        self.enter_turns(at, message);
         let lane = self.lane(at.part, message);
         let Some(session) = self.sessions.get_mut(lane) else { return };
         match state {
@@ -171,12 +187,13 @@ impl Queue {
         }
     }
 
-    /// A message leaves a state. True if it held back what stands behind it in its lane.
+    /// A message leaves a state. True if it held back others in its lane.
     pub(crate) fn leave(&mut self, at: At, message: &Message) -> bool {
         let state = &message.standing.state;
         *self.shelf_mut(at.part).tally.of(state) -= 1;
+        let stirs = self.leave_turns(at, message);
         let lane = self.lane(at.part, message);
-        let Some(session) = self.sessions.get_mut(lane) else { return false };
+        let Some(session) = self.sessions.get_mut(lane) else { return stirs };
         match state {
             State::Locked(_) => session.locked.remove(&at.sequence.0),
             State::Delayed { .. } => session.delayed.remove(&at.sequence.0),

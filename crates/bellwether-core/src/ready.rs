@@ -1,14 +1,24 @@
 //! The ready set: messages that wait for a receiver, in lanes.
 //!
-//! A lane is a row of messages that are given out in the order of their numbers; today every
-//! session is a lane and everything else is lane zero. Messages mostly arrive in order, so a lane
-//! keeps runs of consecutive numbers: ten million waiting messages in one lane are one run. A
-//! message that comes back after a delivery returns to its place.
+//! A lane is a row of messages that are given out in the order of their numbers: those of one
+//! session, or of one key and priority, or all that have neither. Messages mostly arrive in order,
+//! so a lane keeps runs of consecutive numbers: ten million waiting messages in one lane are one
+//! run. A message that comes back after a delivery returns to its place.
+//!
+//! Lane zero is what whoever receives without a session receives from. While some message there
+//! has a rank of its own, it is many lanes ([`Bands`]); else it is one.
 //!
 //! A lane may name a message that has left in the meantime (expired, purged): whoever picks looks
 //! at the record and picks again. It never names one twice.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::bands::Bands;
+use crate::message::Message;
+use crate::table::Table;
+
+/// Up to so many names are looked at to count those that are of the present.
+const COUNTED_MAX: u64 = 1024;
 
 /// Which lane; zero is the lane of messages without a session.
 pub(crate) type LaneId = u32;
@@ -19,10 +29,12 @@ pub(crate) struct Ready {
     /// Lane zero, which is there even if it is empty.
     common: Lane,
     sessions: BTreeMap<LaneId, Lane>,
+    /// What lane zero is made of instead, while some message has a rank of its own.
+    pub(crate) bands: Option<Box<Bands>>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Lane {
+pub(crate) struct Lane {
     /// Runs of consecutive numbers (first, how many), growing.
     runs: VecDeque<(u64, u32)>,
     /// Numbers that came back, or came late.
@@ -52,14 +64,29 @@ impl Ready {
         first
     }
 
-    /// The first message of a lane.
+    /// From now on lane zero is many; so many of its messages are ready.
+    pub(crate) fn divide(&mut self, ready: u64, messages: &Table<Message>) -> &mut Bands {
+        let common = &mut self.common;
+        self.bands
+            .get_or_insert_with(|| Box::new(Bands::new(std::mem::take(common), ready, messages)))
+    }
+
+    /// Lane zero is one again, if nothing in it has a rank of its own any more.
+    pub(crate) fn unite(&mut self) {
+        if let Some(common) = self.bands.as_mut().and_then(|bands| bands.dissolve()) {
+            self.common = common;
+            self.bands = None;
+        }
+    }
+
+    /// The first message of a lane that is one.
     pub(crate) fn first(&self, lane: LaneId) -> Option<u64> {
         if lane == 0 { self.common.first() } else { self.sessions.get(&lane)?.first() }
     }
 }
 
 impl Lane {
-    fn insert(&mut self, sequence: u64) {
+    pub(crate) fn insert(&mut self, sequence: u64) {
         match self.runs.back_mut() {
             Some((first, count)) if sequence < *first + u64::from(*count) => {
                 self.returned.insert(sequence);
@@ -71,7 +98,7 @@ impl Lane {
         }
     }
 
-    fn first(&self) -> Option<u64> {
+    pub(crate) fn first(&self) -> Option<u64> {
         let fresh = self.runs.front().map(|(first, _)| *first);
         let returned = self.returned.first().copied();
         match (fresh, returned) {
@@ -80,7 +107,18 @@ impl Lane {
         }
     }
 
-    fn pop(&mut self) -> Option<u64> {
+    /// The first that is wanted; those before it go.
+    pub(crate) fn first_that(&mut self, is_wanted: impl Fn(u64) -> bool) -> Option<u64> {
+        loop {
+            let first = self.first()?;
+            if is_wanted(first) {
+                return Some(first);
+            }
+            self.pop();
+        }
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<u64> {
         let sequence = self.first()?;
         if self.returned.first() == Some(&sequence) {
             self.returned.pop_first();
@@ -98,6 +136,25 @@ impl Lane {
             }
         }
         Some(sequence)
+    }
+
+    /// Whether a number has a name here.
+    pub(crate) fn contains(&self, sequence: u64) -> bool {
+        let after = self.runs.partition_point(|(first, _)| *first <= sequence);
+        let run = after.checked_sub(1).and_then(|i| self.runs.get(i));
+        run.is_some_and(|(first, count)| sequence < first + u64::from(*count))
+            || self.returned.contains(&sequence)
+    }
+
+    /// How many are wanted; of very many all are taken for that.
+    pub(crate) fn count_that(&self, is_wanted: impl Fn(u64) -> bool) -> u64 {
+        let runs = self.runs.iter().map(|(_, count)| u64::from(*count));
+        let all = runs.sum::<u64>() + self.returned.len() as u64;
+        if all > COUNTED_MAX {
+            return all;
+        }
+        let names = self.runs.iter().flat_map(|(first, count)| *first..first + u64::from(*count));
+        names.chain(self.returned.iter().copied()).filter(|n| is_wanted(*n)).count() as u64
     }
 
     fn is_empty(&self) -> bool {

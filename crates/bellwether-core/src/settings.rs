@@ -1,5 +1,9 @@
 //! A queue's settings, their defaults and the profiles that narrow them.
 
+mod order;
+
+pub use order::{Order, OrderPatch, Overflow, Rate};
+
 use crate::error::Refusal;
 use crate::limits;
 use crate::name::QueueName;
@@ -19,6 +23,8 @@ pub struct QueueSettings {
     pub duplicate_window_ms: Option<u64>,
     /// Every message names a session and receivers accept sessions.
     pub sessions: bool,
+    /// In which order, how fast and how much.
+    pub order: Order,
     /// Messages move on to this queue.
     pub forward_to: Option<QueueName>,
     /// Dead letters move to this queue instead.
@@ -78,6 +84,7 @@ impl Default for QueueSettings {
             dead_letter_expired: false,
             duplicate_window_ms: None,
             sessions: false,
+            order: Order::default(),
             forward_to: None,
             forward_dead_letters_to: None,
             delete_idle_ms: None,
@@ -131,7 +138,7 @@ impl QueueSettings {
         if let Some(ms) = self.delete_idle_ms {
             between("delete_idle_ms", ms, 1000, u64::MAX / 4)?;
         }
-        Ok(())
+        self.order.check()
     }
 
     /// Checks the narrower limits of Azure Service Bus on top.
@@ -168,6 +175,8 @@ pub struct SettingsPatch {
     pub dead_letter_expired: Option<bool>,
     /// See [`QueueSettings::duplicate_window_ms`]; a window can be changed, not switched.
     pub duplicate_window_ms: Option<u64>,
+    /// See [`QueueSettings::order`].
+    pub order: OrderPatch,
     /// See [`QueueSettings::forward_to`].
     pub forward_to: Option<Option<QueueName>>,
     /// See [`QueueSettings::forward_dead_letters_to`].
@@ -200,6 +209,7 @@ impl SettingsPatch {
             dead_letter_expired: self.dead_letter_expired.unwrap_or(old.dead_letter_expired),
             duplicate_window_ms: self.duplicate_window_ms.or(old.duplicate_window_ms),
             sessions: old.sessions,
+            order: self.order.apply(&old.order),
             forward_to: self.forward_to.clone().unwrap_or_else(|| old.forward_to.clone()),
             forward_dead_letters_to: self
                 .forward_dead_letters_to

@@ -24,6 +24,10 @@ pub struct Activity {
     pub locks_renewed: u64,
     /// Locks that ran out: their receivers are taken for dead.
     pub locks_lost: u64,
+    /// Messages that were not taken in, because there was no room.
+    pub refused: u64,
+    /// Messages that went to another queue, because there was no room.
+    pub spilled: u64,
     dead_lettered: [u64; Reason::ALL.len()],
     /// Completed, by how many deliveries it took; the last is for what took more.
     completed: [u64; DELIVERIES.len() + 1],
@@ -74,6 +78,8 @@ impl std::ops::AddAssign for Activity {
         self.deferred += other.deferred;
         self.locks_renewed += other.locks_renewed;
         self.locks_lost += other.locks_lost;
+        self.refused += other.refused;
+        self.spilled += other.spilled;
         for (count, more) in self.dead_lettered.iter_mut().zip(other.dead_lettered) {
             *count += more;
         }

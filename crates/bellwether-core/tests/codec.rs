@@ -48,7 +48,7 @@ impl Coded for Change {
         match &mut self {
             Self::Content { index, .. } => *index = 0,
             Self::Message { message, .. } => {
-                message.session = 0;
+                message.mark = 0;
                 restart_lock(&mut message.standing.state);
             }
             Self::Standing { standing, .. } => restart_lock(&mut standing.state),
@@ -78,7 +78,7 @@ fn restart_lock(state: &mut State) {
 
 fn restart_views(views: &mut [MessageView]) {
     for view in views {
-        view.message.session = 0;
+        view.message.mark = 0;
         restart_lock(&mut view.message.standing.state);
     }
 }
@@ -95,7 +95,7 @@ impl Coded for Outcome {
     fn once_read(mut self) -> Self {
         if let Self::Received(views) | Self::Peeked(views) = &mut self {
             for view in views {
-                view.message.session = 0;
+                view.message.mark = 0;
                 if let State::Locked(lock) = &mut view.message.standing.state
                     && lock.until != BootTime::NEVER
                 {

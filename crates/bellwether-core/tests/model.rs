@@ -17,6 +17,8 @@ mod compare;
 mod late;
 #[path = "model/naive.rs"]
 mod naive;
+#[path = "model/orders.rs"]
+mod orders;
 #[path = "model/restart.rs"]
 mod restart;
 #[path = "model/world.rs"]

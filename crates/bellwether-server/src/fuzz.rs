@@ -30,6 +30,8 @@ fn keeps(message: &Message) {
     let mut kept = kept.expect("what was encoded is read");
     // The ledger keeps these.
     kept.session.clone_from(&message.session);
+    kept.priority = message.priority;
+    kept.key.clone_from(&message.key);
     (kept.ttl, kept.scheduled_at) = (message.ttl, message.scheduled_at);
     assert_eq!(&kept, message);
 }

@@ -13,6 +13,7 @@ use bellwether_core::codec;
 use bellwether_core::content::ContentId;
 use bellwether_core::message::{Message, Standing, State};
 use bellwether_core::name::{At, Incarnation, Part, QueueId, QueueName, SequenceNumber};
+use bellwether_core::rank::Rank;
 use bellwether_core::settings::QueueSettings;
 use bellwether_core::time::{BootTime, WallTime};
 
@@ -83,14 +84,14 @@ fn message(sequence: u64) -> [Change; 2] {
         enqueued_at: WallTime(1_767_225_600_000),
         expires_at: WallTime::NEVER,
         origin: sequence,
-        session: 0,
+        mark: 0,
         source: QueueId(0),
         standing: Standing::new(State::Ready),
     };
     let at = At { queue: QueueId(1), part: Part::Main, sequence };
     [
         Change::Content { id: content, index: 0, len: BODY.len() as u32 },
-        Change::Message { at, message, session: None, arrived: true },
+        Change::Message { at, message, session: None, rank: Rank::default(), arrived: true },
     ]
 }
 

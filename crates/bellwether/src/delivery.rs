@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bellwether_core::command::{Command, Disposition, NewContent, Settlement};
 use bellwether_core::few::Few;
+use bellwether_core::limits;
 use bellwether_core::message::{MessageView, Reason, State};
 use bellwether_core::name::{LockToken, QueueName, SequenceNumber};
 use bellwether_core::outcome::Outcome;
@@ -77,6 +78,12 @@ impl Parts {
         // What the content leaves to the record.
         if let Some(session) = &view.session {
             message.session = Some(session.as_str().to_owned());
+        }
+        if view.rank.priority != limits::PRIORITY_USUAL {
+            message.priority = Some(view.rank.priority);
+        }
+        if let Some(key) = &view.rank.key {
+            message.key = Some(key.as_str().to_owned());
         }
         if record.expires_at != WallTime::NEVER {
             let ms = record.expires_at.0.saturating_sub(record.enqueued_at.0);

@@ -120,6 +120,7 @@ fn prepare(exported: Exported, contents: &mut Vec<Bytes>) -> Result<Imported, Er
         overlay: (!overlay.is_empty()).then(|| put(overlay.encode())),
         id_hash: message.id.as_deref().map_or(0, |id| message::id_hash(ID_HASH_KEY, id)),
         session: message.session.as_deref().map(SessionId::new).transpose()?,
+        rank: message.rank()?,
         enqueued_at: exported.enqueued_at,
         expires_at: exported.expires_at.unwrap_or(WallTime::NEVER),
         state: exported.state,

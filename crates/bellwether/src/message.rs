@@ -15,7 +15,8 @@
 //! ```
 //!
 //! A field is read as `message.id` and set as `.id("…")`. Of a message on its way in, the rules
-//! read `id`, `session`, `ttl` and `scheduled_at`; everything else is carried and never looked at.
+//! read `id`, `session`, `priority`, `key`, `ttl` and `scheduled_at`; everything else is carried and
+//! never looked at.
 //!
 //! What is kept of it is its *content* ([`encode`]), which is written once and never
 //! changed. What a settlement changes lies beside it as an [`Overlay`].
@@ -23,6 +24,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bellwether_core::error::Refusal;
+use bellwether_core::limits;
+use bellwether_core::name::Key;
+use bellwether_core::rank::Rank;
 use bellwether_core::time::WallTime;
 use bytes::Bytes;
 use siphasher::sip128::SipHasher13;
@@ -49,6 +54,10 @@ pub struct Message {
     pub id: Option<String>,
     /// The ordered group it belongs to.
     pub session: Option<String>,
+    /// From 0 to 9, and 9 is received first; 4 if `None`.
+    pub priority: Option<u8>,
+    /// Whose it is, for fairness: keys take turns, however many messages each has.
+    pub key: Option<String>,
     /// What it is about.
     pub subject: Option<String>,
     /// The id of what it belongs to or answers.
@@ -85,6 +94,14 @@ pub enum BodyKind {
 }
 
 impl Message {
+    /// When its turn comes, as the rules read it.
+    pub(crate) fn rank(&self) -> Result<Rank, Refusal> {
+        Ok(Rank {
+            priority: self.priority.unwrap_or(limits::PRIORITY_USUAL),
+            key: self.key.as_deref().map(Key::new).transpose()?,
+        })
+    }
+
     /// A message with this body and nothing else.
     pub fn new(body: impl Into<Self>) -> Self {
         body.into()
@@ -116,6 +133,18 @@ impl Message {
     #[must_use]
     pub fn session(self, session: impl Into<String>) -> Self {
         Self { session: Some(session.into()), ..self }
+    }
+
+    /// Sets [`Message::priority`].
+    #[must_use]
+    pub fn priority(self, priority: u8) -> Self {
+        Self { priority: Some(priority), ..self }
+    }
+
+    /// Sets [`Message::key`].
+    #[must_use]
+    pub fn key(self, key: impl Into<String>) -> Self {
+        Self { key: Some(key.into()), ..self }
     }
 
     /// Sets [`Message::subject`].

@@ -395,6 +395,7 @@ pub fn prepare(message: &Message) -> Result<(NewMessage, Bytes), Error> {
         session: message.session.as_deref().map(SessionId::new).transpose()?,
         ttl_ms: message.ttl.map(ms),
         due: message.scheduled_at,
+        rank: message.rank()?,
     };
     Ok((new, content))
 }

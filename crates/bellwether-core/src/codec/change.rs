@@ -2,6 +2,7 @@
 
 use super::lease::{get_lease, get_slot, put_lease};
 use super::message::{ARRIVED, DEAD, get_change_shape, get_message, put_message, shape_of};
+use super::outcome::{get_more, get_totals, put_totals};
 use super::wire::{Wire, wire_enum, wire_struct};
 use super::{BadBytes, Reader};
 use crate::change::{Change, Departure, Hold, KeptOutcome};
@@ -30,6 +31,8 @@ mod tag {
     pub(super) const TERM_ENDED: u8 = 20;
     /// A slot of a lease but its first, which is written as leases with one slot are.
     pub(super) const LEASE_SLOT: u8 = 30;
+    /// Totals of a queue that has dropped messages to make room; else they are written as ever.
+    pub(super) const QUEUE_TOTALS_SHED: u8 = 50;
 }
 
 macro_rules! put {
@@ -49,17 +52,23 @@ pub fn encode_change(change: &Change, now: BootTime, out: &mut Vec<u8>) {
         }
         Change::QueueGone { id } => put!(out, tag::QUEUE_GONE, id),
         Change::QueueTotals { id, as_of, next, totals } => {
-            put!(out, tag::QUEUE_TOTALS, id, as_of, next, totals);
+            let has_shed = totals.shed != 0;
+            let tag = if has_shed { tag::QUEUE_TOTALS_SHED } else { tag::QUEUE_TOTALS };
+            put!(out, tag, id, as_of, next);
+            put_totals(totals, out);
+            if has_shed {
+                totals.shed.put(out);
+            }
         }
         Change::Content { id, index: _, len } => put!(out, tag::CONTENT, id, len),
         Change::ContentAt { id, place } => put!(out, tag::CONTENT_AT, id, place),
-        Change::Message { at, message, session, arrived } => {
-            let shape = shape_of(at.sequence, message, session.as_ref())
+        Change::Message { at, message, session, rank, arrived } => {
+            let shape = shape_of(at.sequence, message, session.as_ref(), rank)
                 | if at.part == Part::Dead { DEAD } else { 0 }
                 | if *arrived { ARRIVED } else { 0 };
             out.extend_from_slice(&[tag::MESSAGE, shape]);
             at.queue.put(out);
-            put_message(shape, at.sequence, message, session.as_ref(), out);
+            put_message(shape, at.sequence, message, session.as_ref(), rank, out);
         }
         Change::Standing { at, standing } => put!(out, tag::STANDING, at, standing),
         Change::Gone { at, why } => put!(out, tag::GONE, at, why),
@@ -106,12 +115,14 @@ pub fn decode_change(reader: &mut Reader<'_>, now: BootTime) -> Result<Change, B
             created_at: Wire::get(r)?,
         },
         tag::QUEUE_GONE => Change::QueueGone { id: Wire::get(r)? },
-        tag::QUEUE_TOTALS => Change::QueueTotals {
-            id: Wire::get(r)?,
-            as_of: Wire::get(r)?,
-            next: Wire::get(r)?,
-            totals: Wire::get(r)?,
-        },
+        tag @ (tag::QUEUE_TOTALS | tag::QUEUE_TOTALS_SHED) => {
+            let (id, as_of, next) = (Wire::get(r)?, Wire::get(r)?, Wire::get(r)?);
+            let mut totals = get_totals(r)?;
+            if tag == tag::QUEUE_TOTALS_SHED {
+                totals.shed = get_more(r)?;
+            }
+            Change::QueueTotals { id, as_of, next, totals }
+        }
         tag::CONTENT => Change::Content { id: Wire::get(r)?, index: 0, len: Wire::get(r)? },
         tag::CONTENT_AT => Change::ContentAt { id: Wire::get(r)?, place: Wire::get(r)? },
         tag::MESSAGE => get_message_change(r)?,
@@ -166,9 +177,9 @@ fn get_message_change(r: &mut Reader<'_>) -> Result<Change, BadBytes> {
     let shape = get_change_shape(r)?;
     let queue = QueueId::get(r)?;
     let part = if shape & DEAD == 0 { Part::Main } else { Part::Dead };
-    let (sequence, message, session) = get_message(shape, r)?;
+    let (sequence, message, session, rank) = get_message(shape, r)?;
     let at = At { queue, part, sequence };
-    Ok(Change::Message { at, message, session, arrived: shape & ARRIVED != 0 })
+    Ok(Change::Message { at, message, session, rank, arrived: shape & ARRIVED != 0 })
 }
 
 wire_struct!(Hold { member, lock_ms, incarnation });
@@ -181,6 +192,7 @@ wire_enum!(Departure, "a departure", {
     5 => Forwarded,
     6 => DeadLettered,
     7 => Moved,
+    50 => Shed,
 });
 
 wire_enum!(KeptOutcome, "a kept outcome", {

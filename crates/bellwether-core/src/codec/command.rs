@@ -1,6 +1,7 @@
 //! Requests and commands.
 
 use super::lease::get_slots;
+use super::message::{get_rank, put_rank};
 use super::wire::{Wire, wire_enum, wire_struct};
 use super::{BadBytes, Reader};
 use crate::command::{
@@ -8,6 +9,8 @@ use crate::command::{
     ReceiveMode, ReleaseReason, Request, Resting, Settlement,
 };
 use crate::fence::Fence;
+use crate::message::Reason;
+use crate::rank::Rank;
 
 /// Stands before a command that is asked under a fence. Far from the tags of the commands: it is
 /// none, and stands before one of them, not before another fence.
@@ -93,20 +96,83 @@ wire_enum!(Command, "a command", {
 wire_struct!(Receive { from, session, max, mode, wait_ms, lock_ms });
 wire_struct!(Settlement { token, disposition, overlay });
 wire_struct!(NewContent { index, bytes });
-wire_struct!(Imported {
-    content,
-    overlay,
-    id_hash,
-    session,
-    enqueued_at,
-    expires_at,
-    state,
-    deliveries,
-    failures,
-    crashes,
-    releases,
-    reason,
-});
+/// Set in the byte of the reason, the last one, where a rank follows. So a message without a rank
+/// of its own is imported as ever.
+const RANKED: u8 = 64;
+
+impl Wire for Imported {
+    fn put(&self, out: &mut Vec<u8>) {
+        let Self {
+            content,
+            overlay,
+            id_hash,
+            session,
+            rank,
+            enqueued_at,
+            expires_at,
+            state,
+            deliveries,
+            failures,
+            crashes,
+            releases,
+            reason,
+        } = self;
+        content.put(out);
+        overlay.put(out);
+        id_hash.put(out);
+        session.put(out);
+        enqueued_at.put(out);
+        expires_at.put(out);
+        state.put(out);
+        deliveries.put(out);
+        failures.put(out);
+        crashes.put(out);
+        releases.put(out);
+        let at = out.len();
+        reason.put(out);
+        if !rank.is_usual() {
+            out[at] |= RANKED;
+            put_rank(rank, out);
+        }
+    }
+
+    fn get(r: &mut Reader<'_>) -> Result<Self, BadBytes> {
+        let (content, overlay) = (Wire::get(r)?, Wire::get(r)?);
+        let (id_hash, session) = (Wire::get(r)?, Wire::get(r)?);
+        let (enqueued_at, expires_at, state) = (Wire::get(r)?, Wire::get(r)?, Wire::get(r)?);
+        let (deliveries, failures) = (Wire::get(r)?, Wire::get(r)?);
+        let (crashes, releases) = (Wire::get(r)?, Wire::get(r)?);
+        let (reason, is_ranked) = get_reason(r)?;
+        let rank = if is_ranked { get_rank(r)? } else { Rank::default() };
+        Ok(Self {
+            content,
+            overlay,
+            id_hash,
+            session,
+            rank,
+            enqueued_at,
+            expires_at,
+            state,
+            deliveries,
+            failures,
+            crashes,
+            releases,
+            reason,
+        })
+    }
+}
+
+/// A reason, and whether a rank follows.
+fn get_reason(r: &mut Reader<'_>) -> Result<(Reason, bool), BadBytes> {
+    const EXPECTED: &str = "a reason";
+    let offset = r.position();
+    let byte = r.byte(EXPECTED)?;
+    let tag = [byte & !RANKED];
+    let reason = Reason::get(&mut Reader::new(&tag));
+    let reason = reason.map_err(|_| BadBytes { expected: EXPECTED, offset })?;
+    Ok((reason, byte & RANKED != 0))
+}
+
 wire_enum!(Resting, "how a message rests", {
     1 => Ready,
     2 => Scheduled { due },

@@ -25,6 +25,7 @@ wire_enum!(Refusal, "a refusal", {
     17 => Lease(refusal),
     18 => Forbidden { right, on },
     19 => Fenced { election, term, newest },
+    50 => QueueBusy { queue, messages_max, retry_after_ms },
 });
 
 wire_enum!(Right, "a right", { 1 => Listen, 2 => Send, 3 => Manage });

@@ -5,14 +5,16 @@
 //!
 //! ```text
 //! sequence · content · enqueued_at · [expires_at] · [origin] · [source] · state · [counters]
-//!   · [session]
+//!   · [session] · [rank]
 //! ```
 
 use super::wire::{Wire, wire_enum};
 use super::{BadBytes, Reader};
 use crate::content::Place;
+use crate::limits;
 use crate::message::{Lock, Message, MessageView, NewMessage, Reason, Standing, State};
 use crate::name::{Incarnation, MemberSlot, QueueId, SequenceNumber, SessionId};
+use crate::rank::Rank;
 use crate::time::WallTime;
 
 const EXPIRES: u8 = 1 << 0;
@@ -20,7 +22,8 @@ const MOVED: u8 = 1 << 1;
 const WAS_DEAD: u8 = 1 << 2;
 const TOUCHED: u8 = 1 << 3;
 const IN_SESSION: u8 = 1 << 4;
-const COMMON_SHAPE: u8 = EXPIRES | MOVED | WAS_DEAD | TOUCHED | IN_SESSION;
+const RANKED: u8 = 1 << 7;
+const COMMON_SHAPE: u8 = EXPIRES | MOVED | WAS_DEAD | TOUCHED | IN_SESSION | RANKED;
 
 /// In a change: it is in the dead letters.
 pub(super) const DEAD: u8 = 1 << 5;
@@ -44,12 +47,14 @@ pub(super) fn shape_of(
     sequence: SequenceNumber,
     message: &Message,
     session: Option<&SessionId>,
+    rank: &Rank,
 ) -> u8 {
     bit(message.expires_at != WallTime::NEVER, EXPIRES)
         | bit(message.origin != sequence, MOVED)
         | bit(message.source.0 != 0, WAS_DEAD)
         | bit(message.standing != Standing::new(message.standing.state), TOUCHED)
         | bit(session.is_some(), IN_SESSION)
+        | bit(!rank.is_usual(), RANKED)
 }
 
 /// The shape of a message in a change, with what only changes say.
@@ -72,6 +77,7 @@ pub(super) fn put_message(
     sequence: SequenceNumber,
     message: &Message,
     session: Option<&SessionId>,
+    rank: &Rank,
     out: &mut Vec<u8>,
 ) {
     sequence.put(out);
@@ -93,13 +99,41 @@ pub(super) fn put_message(
     if let Some(session) = session {
         session.put(out);
     }
+    if shape & RANKED != 0 {
+        put_rank(rank, out);
+    }
 }
 
+/// In the byte of the priority: a key follows.
+const HAS_KEY: u8 = 16;
+
+/// Appends a rank that is not the usual one.
+pub(super) fn put_rank(rank: &Rank, out: &mut Vec<u8>) {
+    let Rank { priority, key } = rank;
+    out.push(priority | bit(key.is_some(), HAS_KEY));
+    if let Some(key) = key {
+        key.put(out);
+    }
+}
+
+/// Reads a rank that is not the usual one.
+pub(super) fn get_rank(r: &mut Reader<'_>) -> Result<Rank, BadBytes> {
+    const EXPECTED: &str = "a priority";
+    let offset = r.position();
+    let byte = r.byte(EXPECTED)?;
+    let key = if byte & HAS_KEY == 0 { None } else { Some(Wire::get(r)?) };
+    let rank = Rank { priority: byte & !HAS_KEY, key };
+    if rank.check().is_err() || rank.is_usual() {
+        return Err(BadBytes { expected: EXPECTED, offset });
+    }
+    Ok(rank)
+}
+
+/// A message as it was read.
+pub(super) type Read = (SequenceNumber, Message, Option<SessionId>, Rank);
+
 #[inline]
-pub(super) fn get_message(
-    shape: u8,
-    r: &mut Reader<'_>,
-) -> Result<(SequenceNumber, Message, Option<SessionId>), BadBytes> {
+pub(super) fn get_message(shape: u8, r: &mut Reader<'_>) -> Result<Read, BadBytes> {
     let sequence = SequenceNumber::get(r)?;
     let content = Wire::get(r)?;
     let enqueued_at = Wire::get(r)?;
@@ -110,19 +144,19 @@ pub(super) fn get_message(
     let standing =
         if shape & TOUCHED == 0 { Standing::new(state) } else { get_counters(state, r)? };
     let session = if shape & IN_SESSION == 0 { None } else { Some(Wire::get(r)?) };
-    let message =
-        Message { content, enqueued_at, expires_at, origin, session: 0, source, standing };
-    Ok((sequence, message, session))
+    let rank = if shape & RANKED == 0 { Rank::default() } else { get_rank(r)? };
+    let message = Message { content, enqueued_at, expires_at, origin, mark: 0, source, standing };
+    Ok((sequence, message, session, rank))
 }
 
 impl Wire for MessageView {
     fn put(&self, out: &mut Vec<u8>) {
-        let Self { sequence, message, session, places: [content, overlay] } = self;
-        let shape = shape_of(*sequence, message, session.as_ref())
+        let Self { sequence, message, session, rank, places: [content, overlay] } = self;
+        let shape = shape_of(*sequence, message, session.as_ref(), rank)
             | bit(*content != Place::default(), PLACED)
             | bit(*overlay != Place::default(), OVERLAY_PLACED);
         out.push(shape);
-        put_message(shape, *sequence, message, session.as_ref(), out);
+        put_message(shape, *sequence, message, session.as_ref(), rank, out);
         if shape & PLACED != 0 {
             content.put(out);
         }
@@ -133,10 +167,10 @@ impl Wire for MessageView {
 
     fn get(r: &mut Reader<'_>) -> Result<Self, BadBytes> {
         let shape = get_shape(r, VIEW_SHAPE)?;
-        let (sequence, message, session) = get_message(shape, r)?;
+        let (sequence, message, session, rank) = get_message(shape, r)?;
         let content = if shape & PLACED == 0 { Place::default() } else { Wire::get(r)? };
         let overlay = if shape & OVERLAY_PLACED == 0 { Place::default() } else { Wire::get(r)? };
-        Ok(Self { sequence, message, session, places: [content, overlay] })
+        Ok(Self { sequence, message, session, rank, places: [content, overlay] })
     }
 }
 
@@ -235,15 +269,21 @@ const HAS_ID: u8 = 1 << 0;
 const HAS_SESSION: u8 = 1 << 1;
 const HAS_TTL: u8 = 1 << 2;
 const HAS_DUE: u8 = 1 << 3;
+const HAS_PRIORITY: u8 = 1 << 4;
+const IS_OF_KEY: u8 = 1 << 5;
+const NEW_SHAPE: u8 = HAS_ID | HAS_SESSION | HAS_TTL | HAS_DUE | HAS_PRIORITY | IS_OF_KEY;
 
 impl Wire for NewMessage {
     fn put(&self, out: &mut Vec<u8>) {
-        let Self { content_bytes, id_hash, session, ttl_ms, due } = self;
+        let Self { content_bytes, id_hash, session, ttl_ms, due, rank: Rank { priority, key } } =
+            self;
         out.push(
             bit(*id_hash != 0, HAS_ID)
                 | bit(session.is_some(), HAS_SESSION)
                 | bit(ttl_ms.is_some(), HAS_TTL)
-                | bit(due.is_some(), HAS_DUE),
+                | bit(due.is_some(), HAS_DUE)
+                | bit(*priority != limits::PRIORITY_USUAL, HAS_PRIORITY)
+                | bit(key.is_some(), IS_OF_KEY),
         );
         content_bytes.put(out);
         if *id_hash != 0 {
@@ -258,16 +298,40 @@ impl Wire for NewMessage {
         if let Some(due) = due {
             due.put(out);
         }
+        if *priority != limits::PRIORITY_USUAL {
+            out.push(*priority);
+        }
+        if let Some(key) = key {
+            key.put(out);
+        }
     }
 
     fn get(r: &mut Reader<'_>) -> Result<Self, BadBytes> {
-        let shape = get_shape(r, HAS_ID | HAS_SESSION | HAS_TTL | HAS_DUE)?;
+        let shape = get_shape(r, NEW_SHAPE)?;
         Ok(Self {
             content_bytes: Wire::get(r)?,
             id_hash: if shape & HAS_ID == 0 { 0 } else { Wire::get(r)? },
             session: if shape & HAS_SESSION == 0 { None } else { Some(Wire::get(r)?) },
             ttl_ms: if shape & HAS_TTL == 0 { None } else { Some(Wire::get(r)?) },
             due: if shape & HAS_DUE == 0 { None } else { Some(Wire::get(r)?) },
+            rank: Rank {
+                priority: if shape & HAS_PRIORITY == 0 {
+                    limits::PRIORITY_USUAL
+                } else {
+                    get_priority(r)?
+                },
+                key: if shape & IS_OF_KEY == 0 { None } else { Some(Wire::get(r)?) },
+            },
         })
+    }
+}
+
+/// A priority other than the usual one. Whether there is such a one the rules decide.
+fn get_priority(r: &mut Reader<'_>) -> Result<u8, BadBytes> {
+    const EXPECTED: &str = "a priority";
+    let offset = r.position();
+    match r.byte(EXPECTED)? {
+        limits::PRIORITY_USUAL => Err(BadBytes { expected: EXPECTED, offset }),
+        priority => Ok(priority),
     }
 }

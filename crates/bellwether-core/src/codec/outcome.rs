@@ -1,5 +1,6 @@
 //! Outcomes.
 
+use super::settings::{MORE_TOTALS, get_settings, put_settings};
 use super::wire::{Wire, wire_enum, wire_struct};
 use super::{BadBytes, Reader};
 use crate::backup::BackupStep;
@@ -115,20 +116,81 @@ wire_enum!(Cause, "what keeps a message", {
     8 => SessionHeld(holder),
     9 => SessionWaits { sequence },
     10 => Behind { messages },
+    50 => RateLimited { until },
+    51 => KeyRateLimited { until },
+    52 => KeyAtLimit { in_flight },
+    53 => BehindPriority { messages },
+    54 => TakesTurns { keys },
 });
 wire_struct!(Beat { resync, lost, step_down });
-wire_struct!(QueueInfo { name, settings, created_at, counts, totals });
 wire_struct!(Counts { ready, locked, scheduled, deferred, dead_letters, size_bytes });
-wire_struct!(Totals {
-    sent,
-    duplicates,
-    completed,
-    expired,
-    purged,
-    cancelled,
-    forwarded,
-    dead_lettered,
-});
+
+impl Wire for QueueInfo {
+    fn put(&self, out: &mut Vec<u8>) {
+        let Self { name, settings, created_at, counts, totals } = self;
+        name.put(out);
+        put_settings(settings, if totals.shed == 0 { 0 } else { MORE_TOTALS }, out);
+        created_at.put(out);
+        counts.put(out);
+        put_totals(totals, out);
+        if totals.shed != 0 {
+            totals.shed.put(out);
+        }
+    }
+
+    fn get(r: &mut Reader<'_>) -> Result<Self, BadBytes> {
+        let name = Wire::get(r)?;
+        let (settings, more) = get_settings(r, MORE_TOTALS)?;
+        let (created_at, counts, mut totals) = (Wire::get(r)?, Wire::get(r)?, get_totals(r)?);
+        if more != 0 {
+            totals.shed = get_more(r)?;
+        }
+        Ok(Self { name, settings, created_at, counts, totals })
+    }
+}
+
+/// What was always counted.
+pub(super) fn put_totals(totals: &Totals, out: &mut Vec<u8>) {
+    let Totals {
+        sent,
+        duplicates,
+        completed,
+        expired,
+        purged,
+        cancelled,
+        forwarded,
+        dead_lettered,
+        shed: _,
+    } = totals;
+    let all = [sent, duplicates, completed, expired, purged, cancelled, forwarded, dead_lettered];
+    for total in all {
+        total.put(out);
+    }
+}
+
+pub(super) fn get_totals(r: &mut Reader<'_>) -> Result<Totals, BadBytes> {
+    Ok(Totals {
+        sent: Wire::get(r)?,
+        duplicates: Wire::get(r)?,
+        completed: Wire::get(r)?,
+        expired: Wire::get(r)?,
+        purged: Wire::get(r)?,
+        cancelled: Wire::get(r)?,
+        forwarded: Wire::get(r)?,
+        dead_lettered: Wire::get(r)?,
+        shed: 0,
+    })
+}
+
+/// A total that is only written if it is one.
+pub(super) fn get_more(r: &mut Reader<'_>) -> Result<u64, BadBytes> {
+    let offset = r.position();
+    match u64::get(r)? {
+        0 => Err(BadBytes { expected: "a total that is not zero", offset }),
+        total => Ok(total),
+    }
+}
+
 wire_struct!(MemberInfo { id, slot, metadata, joined_at, leases });
 wire_struct!(MemberHealth { info, ttl_ms, silent_ms, waits_for });
 wire_enum!(LeaseState, "a lease's state", {

@@ -82,10 +82,17 @@ impl Ledger {
                 waits_for.map(|first| Cause::SessionWaits { sequence: SequenceNumber(*first) }),
             );
         }
+        if part == Part::Main {
+            queue.explain_turn(now, sequence, message, causes);
+        }
         let before = queue.shelf(part).messages.range(0).take_while(|(n, _)| *n < sequence.0);
         let before = before.take(limits::EXPLAIN_MESSAGES_MAX);
-        let is_before =
-            |m: &Message| m.standing.state == State::Ready && queue.lane(part, m) == lane;
+        let rank = queue.turn_of(part, message);
+        let is_before = |m: &Message| {
+            m.standing.state == State::Ready
+                && queue.lane(part, m) == lane
+                && queue.turn_of(part, m) == rank
+        };
         let messages = before.filter(|(_, m)| is_before(m)).count() as u64;
         if messages > 0 {
             causes.push(Cause::Behind { messages });

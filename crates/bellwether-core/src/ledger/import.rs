@@ -13,6 +13,7 @@ use crate::outcome::{Outcome, Sequences};
 use crate::queue::Queue;
 use crate::time::Now;
 
+use super::send::check_keys;
 use super::{Effects, Ledger, check_count};
 
 impl Ledger {
@@ -75,7 +76,9 @@ impl Ledger {
             if part == Part::Dead && imported.reason == Reason::None {
                 return Err(wrong("a dead letter has a reason"));
             }
+            imported.rank.check()?;
         }
+        check_keys(queue, messages.iter().map(|imported| &imported.rank))?;
         let named = messages.iter().filter_map(|imported| imported.session.as_ref());
         self.check_sessions(queue, named)?;
         if bytes > limits::COMMAND_BYTES_MAX {
@@ -111,7 +114,7 @@ impl Ledger {
             enqueued_at: imported.enqueued_at,
             expires_at: imported.expires_at,
             origin: sequence,
-            session: 0,
+            mark: 0,
             source: if part == Part::Dead { id } else { QueueId(0) },
             standing: Standing {
                 deliveries: imported.deliveries,
@@ -124,8 +127,8 @@ impl Ledger {
             },
         };
         let at = At { queue: id, part, sequence };
-        let session = imported.session.clone();
-        self.emit(now, Change::Message { at, message, session, arrived: true }, fx);
+        let (session, rank) = (imported.session.clone(), imported.rank.clone());
+        self.emit(now, Change::Message { at, message, session, rank, arrived: true }, fx);
         at
     }
 }

@@ -22,6 +22,8 @@ mod lease_timers;
 mod leases;
 mod load;
 mod members;
+mod overflow;
+mod pace;
 mod queues;
 mod receive;
 mod releasing;
@@ -312,12 +314,11 @@ impl Ledger {
     /// Puts a ready message into its lane, which it returns.
     fn show(&mut self, at: At) -> Option<LaneId> {
         let queue = self.queues.get_mut(&at.queue)?;
-        let message = queue.shelf(at.part).messages.get(at.sequence.0)?;
+        let message = *queue.shelf(at.part).messages.get(at.sequence.0)?;
         if message.standing.state != State::Ready {
             return None;
         }
-        let lane = queue.lane(at.part, message);
-        queue.shelf_mut(at.part).ready.insert(lane, at.sequence.0);
+        let lane = queue.show(at, &message);
         if let Some(session) = queue.sessions.get_mut(lane) {
             session.unseen.remove(&at.sequence.0);
             queue.refresh_session(lane);

@@ -56,6 +56,7 @@ impl Ledger {
         let (id, created_at) = (queue.id, queue.created_at);
         let forwards = settings.forward_to.is_some() && queue.settings.forward_to.is_none();
         let opens = settings.status.can_receive() && !queue.settings.status.can_receive();
+        let opens = opens || settings.order != queue.settings.order;
         let change = Change::Queue {
             id,
             name: queue.name.clone(),
@@ -78,6 +79,7 @@ impl Ledger {
         let targets = [
             ("forward_to", &settings.forward_to),
             ("forward_dead_letters_to", &settings.forward_dead_letters_to),
+            ("overflow", &settings.order.spill().cloned()),
         ];
         for (what, target) in targets {
             let Some(target) = target else { continue };

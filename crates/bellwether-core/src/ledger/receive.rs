@@ -17,7 +17,7 @@ use crate::time::{Now, WallTime};
 
 use super::keep::deliveries;
 use super::set::with_session_lock;
-use super::{Effects, Ledger, Waits, check_count, refuse};
+use super::{Effects, Ledger, Timer, Waits, check_count, refuse};
 
 /// Room for so many is made with the first message that is taken.
 const TAKEN_AT_FIRST: usize = 16;
@@ -112,29 +112,42 @@ impl Ledger {
         let (mut expired, mut bytes, mut is_refused) = (0, 0, false);
         while taken.len() < max as usize && expired < limits::TICK_WORK_MAX {
             let Some(queue) = self.queues.get_mut(&id) else { break };
-            let Some(sequence) = queue.shelf(part).ready.first(lane) else { break };
+            let Some(sequence) = queue.next_ready(part, lane, now) else { break };
             if queue.sessions.get(lane).is_some_and(|session| session.is_blocked_before(sequence)) {
                 break;
             }
-            let shelf = queue.shelf_mut(part);
-            let Some(message) = shelf.messages.get(sequence).copied() else {
-                shelf.ready.pop(lane);
+            let Some(message) = queue.shelf(part).messages.get(sequence).copied() else {
+                queue.pop_ready(part, lane, false);
                 continue;
             };
             let is_expired = part == Part::Main && message.expires_at <= now.wall;
-            is_refused = may.is_err() && message.standing.state == State::Ready && !is_expired;
+            let is_next = message.standing.state == State::Ready && !is_expired;
+            if is_next
+                && part == Part::Main
+                && let Some(until) = queue.paced_until(now)
+            {
+                self.arm_pace(id, until);
+                break;
+            }
+            is_refused = may.is_err() && is_next;
             if is_refused {
                 break;
             }
             // Of one message that is asked for nobody needs to know how long it is.
-            if take.max > 1 && message.standing.state == State::Ready && !is_expired {
+            if take.max > 1 && is_next {
                 bytes += bytes_of(&self.contents, &message);
                 if bytes > limits::RECEIVE_BYTES_MAX && !taken.is_empty() {
                     break;
                 }
             }
-            shelf.ready.pop(lane);
+            queue.pop_ready(part, lane, is_next);
             let at = At { queue: id, part, sequence: SequenceNumber(sequence) };
+            if is_next
+                && part == Part::Main
+                && let Some((key, (until, number))) = queue.charge(now, at, &message)
+            {
+                self.timers.boot.insert((until, Timer::Key(id, number, key)));
+            }
             if message.standing.state != State::Ready {
                 continue;
             }
@@ -197,10 +210,12 @@ impl Ledger {
 
     pub(super) fn view(&self, at: At, message: Message) -> MessageView {
         let place = |id| self.contents.place(id).unwrap_or_default();
+        let (session, rank) = self.marked(at.queue, message.mark);
         MessageView {
             sequence: at.sequence,
-            message: Message { session: 0, ..message },
-            session: self.session_id(at.queue, message.session),
+            message: Message { mark: 0, ..message },
+            session,
+            rank,
             places: [place(message.content), place(message.standing.overlay)],
         }
     }
@@ -349,7 +364,7 @@ impl Ledger {
             .shelf(from.part)
             .messages
             .range(sequence.0)
-            .filter(|(_, message)| lane.is_none_or(|lane| message.session == lane))
+            .filter(|(_, message)| lane.is_none_or(|lane| queue.keys.session(message.mark) == lane))
             .take(max)
             .take_while(|(_, message)| {
                 let is_first = bytes == 0;

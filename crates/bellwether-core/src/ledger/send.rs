@@ -8,19 +8,19 @@ use crate::message::{Message, NewMessage, Reason, Standing, State};
 use crate::name::{At, Part, QueueId, QueueName, SequenceNumber, SessionId};
 use crate::outcome::{Outcome, Sequences};
 use crate::queue::Queue;
-use crate::ready::LaneId;
+use crate::rank::Rank;
 use crate::time::{Now, WallTime};
 
 use super::{Effects, Ledger, check_count};
 
 /// How a message moves to another queue, or begins again in its own.
 #[derive(Clone, Copy)]
-struct Move {
-    why: Departure,
-    source: QueueId,
-    hops: u8,
+pub(super) struct Move {
+    pub(super) why: Departure,
+    pub(super) source: QueueId,
+    pub(super) hops: u8,
     /// It expires no later than this.
-    not_after: WallTime,
+    pub(super) not_after: WallTime,
 }
 
 /// The numbers of one send, as a run for as long as they are one: a ring of forwarding queues
@@ -64,13 +64,18 @@ impl Ledger {
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         let queue = self.queue_named(name)?;
-        self.check_send(queue, messages)?;
         let id = queue.id;
+        if let Err(refusal) = self.check_send(queue, messages) {
+            self.count_refused(id, messages.len(), &refusal);
+            return Err(refusal);
+        }
         let window = queue.settings.duplicate_window_ms;
         let forwards = queue.settings.forward_to.is_some();
+        let is_bounded = queue.settings.order.messages_max.is_some();
         self.touch_queue(now, id);
 
         let mut numbers = Numbers::default();
+        let mut oldest = 0;
         for (index, new) in messages.iter().enumerate() {
             if let Some(window) = window.filter(|_| new.id_hash != 0) {
                 if self.queues[&id].seen.contains(new.id_hash, now.wall, window) {
@@ -84,9 +89,12 @@ impl Ledger {
             let content = self.contents.next_id();
             let len = new.content_bytes;
             self.emit(now, Change::Content { id: content, index: index as u32, len }, fx);
+            let spills = if is_bounded { self.make_room(now, id, &mut oldest, fx) } else { None };
             let at = self.put_new(now, id, new, content, fx);
             numbers.push(at.sequence);
-            if forwards && new.due.is_none_or(|due| due <= now.wall) {
+            if let Some(target) = spills {
+                self.spill(now, at, target, fx);
+            } else if forwards && new.due.is_none_or(|due| due <= now.wall) {
                 self.forward(now, at, fx);
             }
         }
@@ -127,7 +135,9 @@ impl Ledger {
                            or leave it out: then it lives as long as the queue allows";
                 return Err(Refusal::InvalidValue { what: "ttl_ms", why: why.into() });
             }
+            new.rank.check()?;
         }
+        check_keys(queue, messages.iter().map(|new| &new.rank))?;
         let named = messages.iter().filter_map(|new| new.session.as_ref());
         self.check_sessions(queue, named)?;
         if bytes > limits::COMMAND_BYTES_MAX {
@@ -142,7 +152,7 @@ impl Ledger {
         if self.memory_bytes() + added > self.memory_bytes_max {
             return Err(Refusal::Busy { retry_after_ms: 100 });
         }
-        Ok(())
+        self.check_room(queue, messages)
     }
 
     fn put_new(
@@ -167,13 +177,13 @@ impl Ledger {
             enqueued_at,
             expires_at: ttl_ms.map_or(WallTime::NEVER, |ms| enqueued_at.plus_ms(ms)),
             origin: sequence,
-            session: 0,
+            mark: 0,
             source: QueueId(0),
             standing: Standing::new(state),
         };
         let at = At { queue: id, part: Part::Main, sequence };
-        let session = new.session.clone();
-        self.emit(now, Change::Message { at, message, session, arrived: true }, fx);
+        let (session, rank) = (new.session.clone(), new.rank.clone());
+        self.emit(now, Change::Message { at, message, session, rank, arrived: true }, fx);
         at
     }
 
@@ -236,7 +246,7 @@ impl Ledger {
         }
     }
 
-    fn check_forward(
+    pub(super) fn check_forward(
         &self,
         target: &QueueName,
         at: At,
@@ -251,6 +261,7 @@ impl Ledger {
         let bytes = self.contents.len(content) + self.contents.len(overlay);
         if !target.settings.status.can_send()
             || target.size_bytes + bytes > target.settings.size_bytes_max
+            || target.is_crowded_by(1)
         {
             return Err(Reason::ForwardTargetUnavailable);
         }
@@ -262,9 +273,16 @@ impl Ledger {
 
     /// Moves a message into a queue under a new number: it starts there as if sent, but for what
     /// was changed on it.
-    fn move_to(&mut self, now: Now, at: At, to: QueueId, how: Move, fx: &mut Effects) -> At {
+    pub(super) fn move_to(
+        &mut self,
+        now: Now,
+        at: At,
+        to: QueueId,
+        how: Move,
+        fx: &mut Effects,
+    ) -> At {
         let old = *self.message(at).expect("a message that moves is there");
-        let session = self.session_of(at);
+        let (session, rank) = self.marked(at.queue, old.mark);
         let ttl_ms = self.queues[&to].settings.ttl_ms;
         let sequence = self.queues[&to].next_sequence();
         let standing = Standing {
@@ -278,7 +296,7 @@ impl Ledger {
             expires_at: ttl_ms
                 .map_or(WallTime::NEVER, |ms| now.wall.plus_ms(ms))
                 .min(how.not_after),
-            session: 0,
+            mark: 0,
             source: how.source,
             standing,
             ..old
@@ -286,7 +304,7 @@ impl Ledger {
         let moved = At { queue: to, part: Part::Main, sequence };
         let arrived = to != at.queue;
         // First there, then gone here: a content must not lose its last reference in between.
-        self.emit(now, Change::Message { at: moved, message, session, arrived }, fx);
+        self.emit(now, Change::Message { at: moved, message, session, rank, arrived }, fx);
         self.emit(now, Change::Gone { at, why: how.why }, fx);
         moved
     }
@@ -301,7 +319,7 @@ impl Ledger {
         fx: &mut Effects,
     ) {
         let Some(old) = self.message(at).copied() else { return };
-        let session = self.session_of(at);
+        let (session, rank) = self.marked(at.queue, old.mark);
         let standing = Standing {
             state: State::Ready,
             reason,
@@ -336,8 +354,8 @@ impl Ledger {
             return;
         }
         let dead = At { part: Part::Dead, ..at };
-        let message = Message { source: at.queue, session: 0, standing, ..old };
-        self.emit(now, Change::Message { at: dead, message, session, arrived: false }, fx);
+        let message = Message { source: at.queue, mark: 0, standing, ..old };
+        self.emit(now, Change::Message { at: dead, message, session, rank, arrived: false }, fx);
         self.emit(now, Change::Gone { at, why: Departure::DeadLettered }, fx);
     }
 
@@ -388,6 +406,9 @@ impl Ledger {
             let (queue, size_bytes_max) = (target.name.clone(), target.settings.size_bytes_max);
             return Err(Refusal::QueueFull { queue, size_bytes_max });
         }
+        if target.is_crowded_by(chosen.len() as u64) {
+            return Err(self.busy(target, chosen.len()));
+        }
         self.touch_queue(now, id);
         self.touch_queue(now, target_id);
         for sequence in &chosen {
@@ -407,14 +428,31 @@ impl Ledger {
 
     /// The session a message names, also where its queue has none.
     pub(super) fn session_of(&self, at: At) -> Option<SessionId> {
-        self.session_id(at.queue, self.message(at)?.session)
+        self.marked(at.queue, self.message(at)?.mark).0
     }
 
-    /// The name of a session; `None` for none.
-    pub(super) fn session_id(&self, queue: QueueId, session: LaneId) -> Option<SessionId> {
-        if session == 0 {
-            return None;
-        }
-        self.queues.get(&queue)?.sessions.get(session).map(|session| session.id.clone())
+    /// Session and rank that a mark stands for.
+    pub(super) fn marked(&self, queue: QueueId, mark: u32) -> (Option<SessionId>, Rank) {
+        let queue = if mark == 0 { None } else { self.queues.get(&queue) };
+        let Some(queue) = queue else { return (None, Rank::default()) };
+        let session = queue.sessions.get(queue.keys.session(mark));
+        (session.map(|session| session.id.clone()), queue.keys.rank(mark))
     }
+}
+
+/// Whether there is room in a queue for the keys that are named. Each name counts that is not
+/// known, as with sessions.
+pub(super) fn check_keys<'a>(
+    queue: &Queue,
+    ranks: impl ExactSizeIterator<Item = &'a Rank>,
+) -> Result<(), Refusal> {
+    let (known, max) = (queue.keys.len(), limits::KEYS_PER_QUEUE_MAX);
+    if known + ranks.len() <= max {
+        return Ok(());
+    }
+    let mut new = ranks.filter_map(|rank| rank.key.as_ref()).filter(|k| !queue.keys.contains(k));
+    if new.nth(max.saturating_sub(known)).is_some() {
+        return Err(Refusal::TooMany { what: "keys in the queue", max: max as u64 });
+    }
+    Ok(())
 }

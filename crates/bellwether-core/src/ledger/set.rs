@@ -8,8 +8,9 @@
 use crate::change::{Change, Departure};
 use crate::content::{ContentId, Place};
 use crate::message::{Lock, Message, Standing, State};
-use crate::name::{At, DeliveryNumber, QueueId, SessionId};
+use crate::name::{At, DeliveryNumber, Part, QueueId, SessionId};
 use crate::queue::Queue;
+use crate::rank::Rank;
 use crate::ready::LaneId;
 use crate::settings::Durability;
 use crate::time::{BootTime, Now};
@@ -39,7 +40,8 @@ impl Ledger {
                     self.relaxed.remove(name);
                 }
                 if let Some(queue) = self.queues.get_mut(id) {
-                    queue.settings.clone_from(settings);
+                    let old = std::mem::replace(&mut queue.settings, (**settings).clone());
+                    queue.reorder(&old.order);
                     // Its window may be another one.
                     self.arm_seen(*id);
                 } else {
@@ -64,8 +66,8 @@ impl Ledger {
                 self.contents.set(*id, Place { unit: 0, offset: 0, len: *len });
             }
             Change::ContentAt { id, place } => self.contents.set(*id, *place),
-            Change::Message { at, message, session, arrived } => {
-                self.set_message(now, *at, *message, session.as_ref(), *arrived);
+            Change::Message { at, message, session, rank, arrived } => {
+                self.set_message(now, *at, *message, session.as_ref(), rank, *arrived);
             }
             Change::Standing { at, standing } => self.set_standing(*at, *standing, fx),
             Change::Gone { at, why } => self.set_gone(*at, *why, fx),
@@ -136,11 +138,13 @@ impl Ledger {
         at: At,
         mut message: Message,
         session: Option<&SessionId>,
+        rank: &Rank,
         arrived: bool,
     ) {
         let Some(queue) = self.queues.get_mut(&at.queue) else { return };
         queue.last = queue.last.max(at.sequence);
-        message.session = session.map_or(0, |id| queue.sessions.lane(id));
+        let session = session.map_or(0, |id| queue.sessions.lane(id));
+        message.mark = queue.keys.mark(session, rank, &queue.settings.order);
         message.standing.state =
             with_session_lock(queue.lane(at.part, &message), message.standing.state);
         if arrived && (self.live || queue.counts_in(self.frame)) {
@@ -162,7 +166,7 @@ impl Ledger {
     /// Ready, but visible only when this frame is durable ([`Ledger::durable`]).
     fn becomes_ready(&mut self, at: At, message: &Message) {
         self.fresh.push_back((self.frame, at));
-        if message.session != 0
+        if message.mark != 0
             && let Some(queue) = self.queues.get_mut(&at.queue)
         {
             queue.hide(at, message);
@@ -172,11 +176,13 @@ impl Ledger {
     fn set_standing(&mut self, at: At, standing: Standing, fx: &mut Effects) {
         let Some(queue) = self.queues.get_mut(&at.queue) else { return };
         let has_lanes = queue.has_lanes(at.part);
-        let Some(message) = queue.shelf_mut(at.part).messages.get_mut(at.sequence.0) else {
-            return;
+        let shelf = match at.part {
+            Part::Main => &mut queue.main,
+            Part::Dead => &mut queue.dead,
         };
+        let Some(message) = shelf.messages.get_mut(at.sequence.0) else { return };
         let old = *message;
-        let lane = if has_lanes { old.session } else { 0 };
+        let lane = if has_lanes { queue.keys.session(old.mark) } else { 0 };
         let state = with_session_lock(lane, standing.state);
         message.standing = Standing { state, ..standing };
         if !self.live {
@@ -190,10 +196,14 @@ impl Ledger {
         }
         self.unsettled.change(Some(&old.standing.state), Some(&new.standing.state));
         self.timers.unset(at, &old.standing.state);
+        self.timers.set(at, &new);
+        if (old.standing.state, state) == (State::Ready, State::Ready) {
+            // It stays where it is: its name in its lane is the same.
+            return;
+        }
         if queue.leave(at, &old) {
             self.stirred.insert((at.queue, at.part, lane));
         }
-        self.timers.set(at, &new);
         queue.enter(at, &new);
         if state == State::Ready && old.standing.state != State::Ready {
             self.becomes_ready(at, &new);
@@ -211,6 +221,7 @@ impl Ledger {
                 Departure::Cancelled => queue.totals.cancelled += 1,
                 Departure::Forwarded => queue.totals.forwarded += 1,
                 Departure::DeadLettered => queue.totals.dead_lettered += 1,
+                Departure::Shed => queue.totals.shed += 1,
                 Departure::Moved => {}
             }
         }
@@ -233,16 +244,25 @@ impl Ledger {
         self.timers.unset(at, &message.standing.state);
         self.timers.unset_expiry(at, &message);
         let mut stirs = queue.leave(at, &message);
-        if let Some(session) = queue.sessions.get_mut(message.session) {
+        let (lane, session_lane) =
+            (queue.lane(at.part, &message), queue.keys.session(message.mark));
+        if let Some(session) = queue.sessions.get_mut(session_lane) {
             session.messages -= 1;
             stirs |= session.unseen.remove(&at.sequence.0);
-            queue.refresh_session(message.session);
+            queue.refresh_session(session_lane);
         }
         if stirs {
-            self.stirred.insert((at.queue, at.part, message.session));
+            self.stirred.insert((at.queue, at.part, lane));
         }
+        if at.part == Part::Main && queue.settings.order.messages_max.is_some() {
+            queue.meter.count(self.clock.boot);
+        }
+        let unused = queue.keys.let_go(message.mark);
         queue.size_bytes -= self.contents.let_go(message.content, &mut fx.dropped);
         queue.size_bytes -= self.contents.let_go(message.standing.overlay, &mut fx.dropped);
+        if let Some(key) = unused {
+            self.forget_key(at.queue, key);
+        }
     }
 
     #[allow(clippy::too_many_arguments, reason = "the fields of one change")]
@@ -292,7 +312,8 @@ impl Ledger {
         self.messages += 1;
         queue.size_bytes += self.contents.hold(message.content);
         queue.size_bytes += self.contents.hold(message.standing.overlay);
-        if let Some(session) = queue.sessions.get_mut(message.session) {
+        queue.keys.hold(message.mark);
+        if let Some(session) = queue.sessions.get_mut(queue.keys.session(message.mark)) {
             session.messages += 1;
         }
         self.unsettled.change(None, Some(&message.standing.state));

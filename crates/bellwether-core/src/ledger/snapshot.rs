@@ -101,6 +101,7 @@ impl Ledger {
     fn start_queue(&mut self, now: Now, id: QueueId) {
         let Some(queue) = self.queues.get_mut(&id) else { return };
         queue.used_at = now.boot;
+        queue.keys.forget_unused();
         let lanes: Vec<LaneId> = queue.sessions.from(0).map(|(lane, _)| lane).collect();
         for lane in lanes {
             let Some(session) = queue.sessions.get_mut(lane) else { continue };
@@ -228,8 +229,9 @@ impl Ledger {
                 let messages = messages.filter(|(_, m)| m.standing.state != State::Deferred);
                 let messages = messages.map(|(number, message)| {
                     let at = At { queue: id, part, sequence: SequenceNumber(number) };
-                    let session = queue.sessions.get(message.session).map(|s| s.id.clone());
-                    let change = Change::Message { at, message: *message, session, arrived: false };
+                    let (session, rank) = self.marked(id, message.mark);
+                    let (message, arrived) = (*message, false);
+                    let change = Change::Message { at, message, session, rank, arrived };
                     (Stage::Message(id, part, number), change)
                 });
                 let next = match part {

@@ -39,6 +39,8 @@ impl Ledger {
     fn fire(&mut self, now: Now, due: BootTime, timer: Timer, fx: &mut Effects) {
         match timer {
             Timer::Beat(slot) => self.beat_fired(now, due, slot),
+            Timer::Key(queue, number, key) => self.key_fired(now, queue, key, (due, number)),
+            Timer::Pace(queue) => self.pace_fired(now, due, queue, fx),
             Timer::Lock(at) => self.lock_fired(now, at, fx),
             Timer::Due(at) => self.due_fired(now, at, fx),
             Timer::Expiry(at) => {
@@ -65,14 +67,14 @@ impl Ledger {
         let Some(message) = self.message(at).copied() else { return };
         match message.standing.state {
             State::Scheduled { .. } => {
-                let session = self.session_of(at);
+                let (session, rank) = self.marked(at.queue, message.mark);
                 let sequence = self.queues[&at.queue].next_sequence();
                 let active = At { sequence, ..at };
                 let standing = Standing { state: State::Ready, ..message.standing };
-                let message = Message { session: 0, standing, ..message };
+                let message = Message { mark: 0, standing, ..message };
                 self.emit(
                     now,
-                    Change::Message { at: active, message, session, arrived: false },
+                    Change::Message { at: active, message, session, rank, arrived: false },
                     fx,
                 );
                 self.emit(now, Change::Gone { at, why: Departure::Moved }, fx);

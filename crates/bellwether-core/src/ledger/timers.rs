@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::deadlines::Deadlines;
+use crate::keys::KeyId;
 use crate::message::{Message, State};
 use crate::name::{At, DeliveryNumber, MemberSlot, Part, QueueId, Ticket};
 use crate::ready::LaneId;
@@ -13,6 +14,11 @@ use crate::time::{BootTime, Now, WallTime};
 pub(super) enum Timer {
     /// Before all others of the same moment: it sets the timers of leases that may be due then.
     Beat(MemberSlot),
+    /// A key has a token again. The number comes before the key, which is another one after a
+    /// restart.
+    Key(QueueId, u64, KeyId),
+    /// A queue has a token again.
+    Pace(QueueId),
     Lock(At),
     Due(At),
     Expiry(At),
@@ -95,6 +101,7 @@ impl Timers {
         let is_of = |timer: &Timer| match timer {
             Timer::Lock(at) | Timer::Due(at) | Timer::Expiry(at) => at.queue == id,
             Timer::Hold(queue, ..) | Timer::Idle(queue) | Timer::Seen(queue) => *queue == id,
+            Timer::Key(queue, ..) | Timer::Pace(queue) => *queue == id,
             _ => false,
         };
         self.boot.retain(|(_, timer)| !is_of(timer));

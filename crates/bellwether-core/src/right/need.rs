@@ -3,6 +3,7 @@
 use crate::command::{Command, Receive};
 use crate::error::Refusal;
 use crate::name::{LeaseName, Part, QueueName, QueuePath};
+use crate::settings::Overflow;
 
 use super::{Realm, Right};
 
@@ -45,28 +46,28 @@ impl Need<'_> {
 pub struct Needs<'a> {
     /// What is done, for records.
     pub what: &'static str,
-    needs: [Option<Need<'a>>; 3],
+    needs: [Option<Need<'a>>; 4],
 }
 
 impl<'a> Needs<'a> {
     /// Nothing but to be let in.
     pub fn none(what: &'static str) -> Self {
-        Self { what, needs: [None; 3] }
+        Self { what, needs: [None; 4] }
     }
 
     /// One right.
     pub fn one(what: &'static str, right: Right, of: Of<'a>) -> Self {
-        Self { what, needs: [Some(Need { right, of }), None, None] }
+        Self { what, needs: [Some(Need { right, of }), None, None, None] }
     }
 
     /// One right on all there is, in both realms.
     fn on_all(what: &'static str, right: Right) -> Self {
         let on = |realm| Some(Need { right, of: Of::Every(realm) });
-        Self { what, needs: [on(Realm::Queues), on(Realm::Elections), None] }
+        Self { what, needs: [on(Realm::Queues), on(Realm::Elections), None, None] }
     }
 
     /// And the right to send to these queues, if any are named.
-    fn and_send(mut self, queues: [Option<&'a QueueName>; 2]) -> Self {
+    fn and_send(mut self, queues: [Option<&'a QueueName>; 3]) -> Self {
         for (place, queue) in self.needs[1..].iter_mut().zip(queues) {
             *place =
                 queue.map(|queue| Need { right: Right::Send, of: Of::Queue(queue, Part::Main) });
@@ -104,11 +105,19 @@ pub fn needs(command: &Command) -> Needs<'_> {
     let of = |queue| Of::Queue(queue, Part::Main);
     match command {
         Command::CreateQueue { queue, settings } => Needs::one("create-queue", Manage, of(queue))
-            .and_send([settings.forward_to.as_ref(), settings.forward_dead_letters_to.as_ref()]),
+            .and_send([
+                settings.forward_to.as_ref(),
+                settings.forward_dead_letters_to.as_ref(),
+                settings.order.spill(),
+            ]),
         Command::UpdateQueue { queue, patch } => {
             let forward = patch.forward_to.as_ref().and_then(Option::as_ref);
             let dead = patch.forward_dead_letters_to.as_ref().and_then(Option::as_ref);
-            Needs::one("change-queue", Manage, of(queue)).and_send([forward, dead])
+            let spill = match &patch.order.overflow {
+                Some(Overflow::SpillTo(queue)) => Some(queue),
+                _ => None,
+            };
+            Needs::one("change-queue", Manage, of(queue)).and_send([forward, dead, spill])
         }
         Command::DeleteQueue { queue } => Needs::one("delete-queue", Manage, of(queue)),
         Command::Purge { from, .. } => Needs::one("purge", Manage, half(from)),
@@ -124,8 +133,11 @@ pub fn needs(command: &Command) -> Needs<'_> {
         Command::RenewLocks { from, .. } => Needs::one("renew-locks", Listen, half(from)),
         // As receiving each of them and sending it would.
         Command::Redrive { queue, to, .. } => {
-            Needs::one("redrive", Listen, Of::Queue(queue, Part::Dead))
-                .and_send([Some(to.as_ref().unwrap_or(queue)), None])
+            Needs::one("redrive", Listen, Of::Queue(queue, Part::Dead)).and_send([
+                Some(to.as_ref().unwrap_or(queue)),
+                None,
+                None,
+            ])
         }
         Command::AcceptSession { queue, .. } => Needs::one("accept-session", Listen, of(queue)),
         Command::RenewSession { queue, .. } => Needs::one("renew-session", Listen, of(queue)),

@@ -15,11 +15,12 @@ use bellwether_core::error::Refusal;
 use bellwether_core::lease::{self, Lease};
 use bellwether_core::message::{Lock, Message, Reason, Standing, State};
 use bellwether_core::name::{
-    At, DeliveryNumber, Incarnation, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, Part,
-    QueueId, QueueName, RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
+    At, DeliveryNumber, Incarnation, Key, LeaseId, LeaseName, LockToken, MemberId, MemberSlot,
+    Part, QueueId, QueueName, RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
 };
 use bellwether_core::outcome::{Beat, EndedBy, Outcome, Sequences, SessionHold, Totals};
-use bellwether_core::settings::{Durability, QueueSettings, Status};
+use bellwether_core::rank::Rank;
+use bellwether_core::settings::{Durability, Order, Overflow, QueueSettings, Rate, Status};
 use bellwether_core::time::{BootTime, WallTime};
 
 const NINE: WallTime = WallTime(1_767_258_000_000);
@@ -39,7 +40,7 @@ const MESSAGE: Message = Message {
     enqueued_at: NINE,
     expires_at: WallTime::NEVER,
     origin: AT.sequence,
-    session: 0,
+    mark: 0,
     source: QueueId(0),
     standing: Standing::new(State::Ready),
 };
@@ -64,6 +65,7 @@ const TOTALS: Totals = Totals {
     cancelled: 6,
     forwarded: 7,
     dead_lettered: 8,
+    shed: 0,
 };
 
 fn queue_name() -> QueueName {
@@ -174,6 +176,18 @@ fn status(status: Status) -> QueueSettings {
     QueueSettings { status, ..QueueSettings::default() }
 }
 
+fn order() -> Order {
+    Order {
+        ageing_ms: None,
+        rate: Some(Rate { messages: 100, per_ms: 1000 }),
+        key_rate: Some(Rate { messages: 5, per_ms: 60_000 }),
+        key_in_flight_max: Some(3),
+        key_weights: vec![(Key::new("gold").unwrap(), 4)],
+        messages_max: Some(100_000),
+        overflow: Overflow::SpillTo(QueueName::new("b").unwrap()),
+    }
+}
+
 fn queues() -> Vec<(Change, &'static str)> {
     let rich = QueueSettings {
         ttl_ms: Some(3_600_000),
@@ -210,7 +224,25 @@ fn queues() -> Vec<(Change, &'static str)> {
             Change::QueueTotals { id: QueueId(7), as_of: 99, next: AT.sequence, totals: TOTALS },
             "040763ac020102030405060708",
         ),
+        (
+            Change::QueueTotals {
+                id: QueueId(7),
+                as_of: 99,
+                next: AT.sequence,
+                totals: Totals { shed: 9, ..TOTALS },
+            },
+            "320763ac02010203040506070809",
+        ),
+        (
+            queue(QueueSettings { order: order(), ..QueueSettings::default() }),
+            "0207064f7264657273e0d4030a000000000000000180808080c0028080800411000164e8070105e0d40301030104676f6c640401a08d060301628095a4c6b733",
+        ),
     ]
+}
+
+fn ranked(priority: u8, key: Option<&str>) -> Change {
+    let rank = Rank { priority, key: key.map(|key| Key::new(key).unwrap()) };
+    Change::Message { at: AT, message: MESSAGE, session: None, rank, arrived: true }
 }
 
 fn messages() -> Vec<(Change, &'static str)> {
@@ -226,7 +258,13 @@ fn messages() -> Vec<(Change, &'static str)> {
         (Change::Content { id: ContentId(1000), index: 0, len: 1500 }, "05e807dc0b"),
         (Change::ContentAt { id: ContentId(1000), place }, "06e807028020dc0b"),
         (
-            Change::Message { at: AT, message: MESSAGE, session: None, arrived: true },
+            Change::Message {
+                at: AT,
+                message: MESSAGE,
+                session: None,
+                rank: Rank::default(),
+                arrived: true,
+            },
             "074007ac02e8078095a4c6b73301",
         ),
         (
@@ -234,10 +272,13 @@ fn messages() -> Vec<(Change, &'static str)> {
                 at: DEAD_AT,
                 message: rich,
                 session: Some(session()),
+                rank: Rank::default(),
                 arrived: false,
             },
             "073f07ac02e8078095a4c6b73380f2ffc7b733140904e0d40302030105040103020406e9070462c3b662",
         ),
+        (ranked(9, None), "07c007ac02e8078095a4c6b7330109"),
+        (ranked(4, Some("gold")), "07c007ac02e8078095a4c6b733011404676f6c64"),
         (standing(State::Ready), "080701ac020105040103020406e907"),
         (standing(State::Scheduled { due: TEN }), "080701ac020280f2ffc7b73305040103020406e907"),
         (standing(State::Delayed { due: TEN }), "080701ac020380f2ffc7b73305040103020406e907"),
@@ -256,6 +297,7 @@ fn messages() -> Vec<(Change, &'static str)> {
         (Change::Gone { at: AT, why: Departure::Forwarded }, "090701ac0205"),
         (Change::Gone { at: AT, why: Departure::DeadLettered }, "090701ac0206"),
         (Change::Gone { at: AT, why: Departure::Moved }, "090701ac0207"),
+        (Change::Gone { at: AT, why: Departure::Shed }, "090701ac0232"),
         (Change::Duplicate { queue: QueueId(7) }, "0a07"),
         (
             Change::Seen { queue: QueueId(7), id_hash: ID, at: NINE },

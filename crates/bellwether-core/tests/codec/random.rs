@@ -5,10 +5,11 @@ use bellwether_core::error::Refusal;
 use bellwether_core::few::Few;
 use bellwether_core::message::{Standing, State};
 use bellwether_core::name::{
-    DeliveryNumber, Incarnation, LeaseId, LeaseName, MemberId, MemberSlot, QueueId, QueueName,
+    DeliveryNumber, Incarnation, Key, LeaseId, LeaseName, MemberId, MemberSlot, QueueId, QueueName,
     RequestNumber, SequenceNumber, SessionId, Term,
 };
 use bellwether_core::outcome::{Outcome, Sequences};
+use bellwether_core::rank::Rank;
 use bellwether_core::time::{BootTime, WallTime};
 
 /// Xorshift64*: small, and the same everywhere.
@@ -86,6 +87,12 @@ random! {
     QueueName: |rng| QueueName::new(&text(1, rng)).unwrap();
     LeaseName: |rng| LeaseName::new(&text(1, rng)).unwrap();
     SessionId: |rng| SessionId::new(&text(1, rng)).unwrap();
+    Key: |rng| Key::new(&text(1, rng).chars().take(30).collect::<String>()).unwrap();
+    // A third of them the usual one: the codec leaves it out.
+    Rank: |rng| match rng.below(3) {
+        0 => Rank::default(),
+        _ => Rank { priority: rng.below(10) as u8, key: Random::random(rng) },
+    };
     BootTime: |rng| BootTime(u64::random(rng));
     WallTime: |rng| WallTime(u64::random(rng));
     ContentId: |rng| ContentId(u64::random(rng));

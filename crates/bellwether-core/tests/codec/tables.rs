@@ -21,7 +21,9 @@ use bellwether_core::outcome::{
     TermInfo, Totals,
 };
 use bellwether_core::right::Right;
-use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, Status};
+use bellwether_core::settings::{
+    Durability, Order, OrderPatch, Overflow, QueueSettings, Rate, SettingsPatch, Status,
+};
 
 macro_rules! random_struct {
     ($name:ty { $($field:ident),+ $(,)? }) => {
@@ -63,7 +65,7 @@ random_enum!(Change {
     QueueTotals { id, as_of, next, totals },
     Content { id, index, len },
     ContentAt { id, place },
-    Message { at, message, session, arrived },
+    Message { at, message, session, rank, arrived },
     Standing { at, standing },
     Gone { at, why },
     Duplicate { queue },
@@ -77,7 +79,16 @@ random_enum!(Change {
     TermEnded { name, term, at, by },
 });
 random_struct!(change::Hold { member, lock_ms, incarnation });
-random_enum!(Departure { Completed, Expired, Purged, Cancelled, Forwarded, DeadLettered, Moved });
+random_enum!(Departure {
+    Completed,
+    Expired,
+    Purged,
+    Cancelled,
+    Forwarded,
+    DeadLettered,
+    Moved,
+    Shed
+});
 random_enum!(KeptOutcome { Plain(outcome), Deliveries { queue, part, tokens } });
 
 random_struct!(Lease {
@@ -102,7 +113,7 @@ random_struct!(At { queue, part, sequence });
 random_struct!(QueuePath { queue, part });
 random_enum!(Part { Main, Dead });
 
-random_struct!(Message { content, enqueued_at, expires_at, origin, session, source, standing });
+random_struct!(Message { content, enqueued_at, expires_at, origin, mark, source, standing });
 random_enum!(State { Ready, Scheduled { due }, Delayed { due }, Locked(lock), Deferred });
 random_struct!(Lock { until, lock_ms, member, incarnation, deferred });
 random_enum!(Reason {
@@ -114,8 +125,8 @@ random_enum!(Reason {
     ForwardTargetUnavailable,
     SessionIdIsNull,
 });
-random_struct!(NewMessage { content_bytes, id_hash, session, ttl_ms, due });
-random_struct!(MessageView { sequence, message, session, places });
+random_struct!(NewMessage { content_bytes, id_hash, session, ttl_ms, due, rank });
+random_struct!(MessageView { sequence, message, session, rank, places });
 
 random_struct!(QueueSettings {
     lock_ms,
@@ -124,6 +135,7 @@ random_struct!(QueueSettings {
     dead_letter_expired,
     duplicate_window_ms,
     sessions,
+    order,
     forward_to,
     forward_dead_letters_to,
     delete_idle_ms,
@@ -138,6 +150,7 @@ random_struct!(SettingsPatch {
     ttl_ms,
     dead_letter_expired,
     duplicate_window_ms,
+    order,
     forward_to,
     forward_dead_letters_to,
     delete_idle_ms,
@@ -146,6 +159,26 @@ random_struct!(SettingsPatch {
     message_bytes_max,
     durability,
 });
+random_struct!(Order {
+    ageing_ms,
+    rate,
+    key_rate,
+    key_in_flight_max,
+    key_weights,
+    messages_max,
+    overflow,
+});
+random_struct!(OrderPatch {
+    ageing_ms,
+    rate,
+    key_rate,
+    key_in_flight_max,
+    key_weights,
+    messages_max,
+    overflow,
+});
+random_struct!(Rate { messages, per_ms });
+random_enum!(Overflow { Refuse, DropOldest, SpillTo(queue) });
 random_enum!(Status { Active, SendDisabled, ReceiveDisabled, Disabled });
 random_enum!(Durability { Flushed, Relaxed });
 
@@ -154,6 +187,7 @@ random_enum!(Refusal {
     QueueDisabled { queue, operation },
     QueueFull { queue, size_bytes_max },
     Busy { retry_after_ms },
+    QueueBusy { queue, messages_max, retry_after_ms },
     DiskFull,
     InvalidName { what, why },
     InvalidValue { what, why },
@@ -234,6 +268,11 @@ random_enum!(Cause {
     SessionHeld(holder),
     SessionWaits { sequence },
     Behind { messages },
+    RateLimited { until },
+    KeyRateLimited { until },
+    KeyAtLimit { in_flight },
+    BehindPriority { messages },
+    TakesTurns { keys },
 });
 random_struct!(Beat { resync, lost, step_down });
 random_struct!(QueueInfo { name, settings, created_at, counts, totals });
@@ -247,6 +286,7 @@ random_struct!(Totals {
     cancelled,
     forwarded,
     dead_lettered,
+    shed,
 });
 random_struct!(MemberInfo { id, slot, metadata, joined_at, leases });
 random_struct!(MemberHealth { info, ttl_ms, silent_ms, waits_for });
@@ -351,6 +391,7 @@ random_struct!(Imported {
     overlay,
     id_hash,
     session,
+    rank,
     enqueued_at,
     expires_at,
     state,

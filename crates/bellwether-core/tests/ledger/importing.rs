@@ -5,6 +5,7 @@ use bellwether_core::error::{Operation, Refusal};
 use bellwether_core::message::{NewMessage, Reason};
 use bellwether_core::name::{QueuePath, SequenceNumber};
 use bellwether_core::outcome::{Outcome, Sequences};
+use bellwether_core::rank::Rank;
 use bellwether_core::settings::{QueueSettings, Status};
 use bellwether_core::time::WallTime;
 
@@ -18,6 +19,7 @@ fn imported(state: Resting) -> Imported {
         overlay: None,
         id_hash: 0,
         session: None,
+        rank: Rank::default(),
         enqueued_at: YESTERDAY,
         expires_at: WallTime::NEVER,
         state,

@@ -51,15 +51,15 @@ impl World {
         list.get(self.chance.below(list.len() as u64) as usize).cloned()
     }
 
-    fn one_in(&mut self, n: u64) -> bool {
+    pub fn one_in(&mut self, n: u64) -> bool {
         self.chance.below(n) == 0
     }
 
-    fn maybe<T>(&mut self, one_in: u64, value: impl FnOnce(&mut Self) -> T) -> Option<T> {
+    pub fn maybe<T>(&mut self, one_in: u64, value: impl FnOnce(&mut Self) -> T) -> Option<T> {
         self.one_in(one_in).then(|| value(self))
     }
 
-    fn queue(&mut self) -> QueueName {
+    pub fn queue(&mut self) -> QueueName {
         QueueName::new(self.pick(QUEUES).unwrap()).unwrap()
     }
 
@@ -276,6 +276,7 @@ impl World {
             dead_letter_expired: self.one_in(2),
             duplicate_window_ms: self.maybe(2, |w| 1 + w.chance.below(600)),
             sessions,
+            order: self.order(),
             forward_to: self.maybe(if sessions { 100 } else { 8 }, Self::queue),
             forward_dead_letters_to: self.maybe(8, Self::queue),
             delete_idle_ms: self.maybe(8, |w| 1000 + w.chance.below(3000)),
@@ -295,6 +296,7 @@ impl World {
             deliveries_max: self.maybe(4, |w| 1 + w.chance.below(3) as u32),
             ttl_ms: self.maybe(5, |w| w.maybe(2, |w| 1 + w.chance.below(300))),
             dead_letter_expired: self.maybe(4, |w| w.one_in(2)),
+            order: self.order_patch(),
             forward_to: self.maybe(3, |w| w.maybe(2, Self::queue)),
             forward_dead_letters_to: self.maybe(4, |w| w.maybe(2, Self::queue)),
             delete_idle_ms: self.maybe(6, |w| w.maybe(2, |w| 1000 + w.chance.below(2000))),
@@ -317,6 +319,7 @@ impl World {
                 ttl_ms: self.maybe(6, |w| if w.one_in(20) { 0 } else { w.chance.below(500) }),
                 due: self
                     .maybe(5, |w| WallTime(w.now.wall.0 + w.chance.below(300)).max(WallTime(50))),
+                rank: self.rank(),
             })
             .collect();
         Command::Send { queue, messages }

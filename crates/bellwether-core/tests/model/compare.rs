@@ -35,6 +35,11 @@ pub fn plain_outcome(outcome: &Outcome) -> Outcome {
 fn plain_refusal(refusal: &Refusal) -> Refusal {
     match refusal {
         Refusal::InvalidValue { what, .. } => Refusal::InvalidValue { what, why: String::new() },
+        // How fast messages left lately is not worked out a second time.
+        Refusal::QueueBusy { queue, messages_max, .. } => {
+            let (queue, messages_max) = (queue.clone(), *messages_max);
+            Refusal::QueueBusy { queue, messages_max, retry_after_ms: 0 }
+        }
         other => other.clone(),
     }
 }

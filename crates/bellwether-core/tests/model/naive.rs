@@ -24,6 +24,8 @@ mod receive;
 mod sessions;
 #[path = "naive/settle.rs"]
 mod settle;
+#[path = "naive/turns.rs"]
+mod turns;
 
 use bellwether_core::command::{Acquire, Command, Receive, Request};
 use bellwether_core::error::Refusal;
@@ -53,6 +55,8 @@ pub struct Naive {
     pub waits: Vec<Wait>,
     pub reports: Vec<Told>,
     pub answers: Vec<(Ticket, Answer)>,
+    /// How often anything became ready.
+    pub stamps: u64,
 }
 
 /// Somebody who waits.
@@ -78,7 +82,9 @@ pub enum ForWhat {
 
 /// What time brings.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Event {
+pub enum Event {
+    Key { queue: u32, number: u64 },
+    Pace { queue: u32 },
     Lock { queue: u32, dead: bool, sequence: u64 },
     Due { queue: u32, dead: bool, sequence: u64 },
     Expiry { queue: u32, sequence: u64 },
@@ -103,7 +109,13 @@ impl Naive {
             waits: Vec::new(),
             reports: Vec::new(),
             answers: Vec::new(),
+            stamps: 0,
         }
+    }
+
+    pub fn next_stamp(&mut self) -> u64 {
+        self.stamps += 1;
+        self.stamps
     }
 
     /// One request; returns everybody's answers that came of it.
@@ -133,9 +145,13 @@ impl Naive {
         loop {
             self.serve();
             let mut shown = false;
-            for message in self.queues.iter_mut().flat_map(|queue| &mut queue.messages) {
-                if message.state == State::Ready && !message.visible {
-                    message.visible = true;
+            for queue in &mut self.queues {
+                while let Some(m) = queue.first_unseen() {
+                    queue.messages[m].visible = true;
+                    let (dead, rank) = (queue.messages[m].dead, queue.messages[m].rank.clone());
+                    if !dead {
+                        queue.join_ring(&rank);
+                    }
                     shown = true;
                 }
             }
@@ -285,7 +301,7 @@ impl Naive {
             let first = self.leases.iter().position(|other| other.name == lease.name);
             (lease.ends_at().0, Event::Lease { first, slot: lease.slot, index })
         });
-        of_queues.chain(waits).chain(members).chain(leases)
+        of_queues.chain(waits).chain(members).chain(leases).chain(self.pace_events())
     }
 
     fn wall_events(&self) -> impl Iterator<Item = (u64, Event)> {
@@ -310,6 +326,14 @@ impl Naive {
 
     fn happen(&mut self, event: Event) {
         match event {
+            Event::Key { queue, number } => {
+                let q = self.queue_by_id(queue).unwrap();
+                self.key_wakes(q, number);
+            }
+            Event::Pace { queue } => {
+                let q = self.queue_by_id(queue).unwrap();
+                self.queues[q].paced_at = None;
+            }
             Event::Lock { queue, dead, sequence } => {
                 let (q, m) = self.find(queue, dead, sequence).unwrap();
                 self.give_back(q, m, settle::Return::Crash, None, None);
@@ -484,6 +508,10 @@ impl Naive {
                     lock.until = now.boot.plus_ms(lock.lock_ms.into());
                 }
             }
+            queue.keys.clear();
+            queue.spent = turns::Spent::default();
+            queue.paced_at = None;
+            queue.ring_anew();
             for hold in queue.sessions.iter_mut().filter_map(|session| session.hold.as_mut()) {
                 hold.until = now.boot.plus_ms(hold.lock_ms.into());
             }

@@ -115,7 +115,7 @@ impl World {
             _ => 11 * 60 * 1000,
         };
         let target = self.now.plus_ms(ms);
-        if self.chance.below(2) == 0 {
+        if self.chance.below(2) == 0 || self.naive.has_rates() {
             while let Some(next) = self.ledger.next_deadline_ms(self.now) {
                 if self.now.plus_ms(next).boot >= target.boot {
                     break;
@@ -267,8 +267,12 @@ impl World {
         let (counts, totals) = (info.counts, info.totals);
         let live =
             counts.ready + counts.locked + counts.scheduled + counts.deferred + counts.dead_letters;
-        let gone =
-            totals.completed + totals.expired + totals.purged + totals.cancelled + totals.forwarded;
+        let gone = totals.completed
+            + totals.expired
+            + totals.purged
+            + totals.cancelled
+            + totals.forwarded
+            + totals.shed;
         assert_eq!(totals.sent, live + gone, "D8 {place}: {info:?}");
         live
     }

@@ -3,6 +3,7 @@
 pub(crate) mod exported;
 pub(crate) mod lease;
 pub(crate) mod message;
+pub(crate) mod order;
 pub(crate) mod queue;
 pub(crate) mod value;
 

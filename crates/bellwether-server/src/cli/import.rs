@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bellwether::core::name::QueueName;
-use bellwether::{Bellwether, Exported, SettingsPatch};
+use bellwether::{Bellwether, Exported, OrderPatch, SettingsPatch};
 use bytes::Bytes;
 use clap::Args;
 use serde_json::{Value, json};
@@ -243,16 +243,19 @@ impl<'a> Importing<'a> {
         settings.check().map_err(Failure::from)?;
         QueueName::new(&name).map_err(Failure::from)?;
         let (to, dead_to) = (settings.forward_to.take(), settings.forward_dead_letters_to.take());
+        let spill = settings.order.spill().is_some();
+        let spill = spill.then(|| std::mem::take(&mut settings.order.overflow));
         self.queues += 1;
         if self.dry_run {
             return Ok(());
         }
         let existed = has_queue(self.store, &name).await.map_err(Failure::from)?;
         self.store.create_queue(&name, settings).await.map_err(Failure::from)?;
-        if !existed && (to.is_some() || dead_to.is_some()) {
+        if !existed && (to.is_some() || dead_to.is_some() || spill.is_some()) {
             let patch = SettingsPatch {
                 forward_to: to.map(Some),
                 forward_dead_letters_to: dead_to.map(Some),
+                order: OrderPatch { overflow: spill, ..OrderPatch::default() },
                 ..SettingsPatch::default()
             };
             self.forwards.push((name, patch));

@@ -3,6 +3,7 @@
 mod create;
 mod delete;
 mod list;
+mod order;
 mod pause;
 mod purge;
 mod resume;

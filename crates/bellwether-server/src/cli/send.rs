@@ -81,6 +81,12 @@ struct Fields {
     /// The ordered group it belongs to.
     #[arg(long)]
     session: Option<String>,
+    /// From 0 to 9, and 9 is received first [default: 4].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=9))]
+    priority: Option<u8>,
+    /// Whose it is, for fairness: keys take turns, however many messages each has.
+    #[arg(long)]
+    key: Option<String>,
     /// What it is about.
     #[arg(long)]
     subject: Option<String>,
@@ -125,6 +131,8 @@ impl Fields {
         });
         message.id.clone_from(&self.id);
         message.session.clone_from(&self.session);
+        message.priority = self.priority;
+        message.key.clone_from(&self.key);
         message.subject.clone_from(&self.subject);
         message.correlation_id.clone_from(&self.correlation_id);
         message.to.clone_from(&self.to);

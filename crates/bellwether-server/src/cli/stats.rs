@@ -102,6 +102,7 @@ impl Sight {
                 "cancelled": self.total(|t| t.cancelled),
                 "forwarded": self.total(|t| t.forwarded),
                 "dead_lettered": self.total(|t| t.dead_lettered),
+                "shed": self.total(|t| t.shed),
             },
             "leases": { "all": self.leases.len(), "held": self.held() },
             "members": self.members,

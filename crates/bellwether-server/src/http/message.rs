@@ -31,6 +31,12 @@ pub(crate) struct NewMessage {
     pub(crate) id: Option<String>,
     /// The ordered group it belongs to.
     pub(crate) session: Option<String>,
+    /// From 0 to 9, and 9 is received first.
+    #[schema(minimum = 0, maximum = 9, default = 4)]
+    pub(crate) priority: Option<u8>,
+    /// Whose it is, for fairness: keys take turns.
+    #[schema(max_length = 128)]
+    pub(crate) key: Option<String>,
     /// What it is about.
     pub(crate) subject: Option<String>,
     /// The id of what it belongs to or answers.
@@ -98,6 +104,8 @@ impl NewMessage {
         let mut message = Message::new(body);
         message.id = self.id;
         message.session = self.session;
+        message.priority = self.priority;
+        message.key = self.key;
         message.subject = self.subject;
         message.correlation_id = self.correlation_id;
         message.to = self.to;
@@ -135,6 +143,11 @@ pub(crate) struct ShownMessage {
     id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
+    /// From 0 to 9, and 9 is received first.
+    priority: u8,
+    /// Whose it is, for fairness.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -248,6 +261,8 @@ impl ShownMessage {
             state: name,
             id: message.id.clone(),
             session: received.view().session.as_ref().map(ToString::to_string),
+            priority: received.view().rank.priority,
+            key: received.view().rank.key.as_ref().map(ToString::to_string),
             subject: message.subject.clone(),
             correlation_id: message.correlation_id.clone(),
             to: message.to.clone(),

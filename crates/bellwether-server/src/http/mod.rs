@@ -30,6 +30,7 @@ mod messages;
 mod number;
 mod observer;
 mod openapi;
+mod order;
 pub(crate) mod problem;
 mod queues;
 pub(crate) mod raw;

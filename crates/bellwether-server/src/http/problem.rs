@@ -74,6 +74,7 @@ kinds! {
     TooMany "too-many" 422 "More than allowed in one go, or altogether"
     KeyReused "idempotency-key-reused" 422 "The key belongs to another request"
     QueueFull "queue-full" 429 "The queue has reached its size"
+    QueueBusy "queue-busy" 429 "The queue holds as many messages as it may"
     TooManyKeys "too-many-keys" 429 "Too many idempotency keys are being remembered"
     Fault "fault" 500 "The machinery failed"
     Unreadable "unreadable" 500 "What was stored cannot be read"
@@ -247,6 +248,12 @@ impl From<&Refusal> for Box<Problem> {
                 problem.setting = Some("size_bytes_max".into());
                 problem.limit = Some(*size_bytes_max);
             }
+            Refusal::QueueBusy { queue, messages_max, retry_after_ms } => {
+                problem.queue = Some(queue.to_string());
+                problem.setting = Some("messages_max".into());
+                problem.limit = Some(*messages_max);
+                problem.retry_after_ms = Some(*retry_after_ms);
+            }
             Refusal::Busy { retry_after_ms } => problem.retry_after_ms = Some(*retry_after_ms),
             Refusal::InvalidName { what, .. } | Refusal::InvalidValue { what, .. } => {
                 problem.setting = Some((*what).to_owned());
@@ -296,6 +303,7 @@ fn kind_of(refusal: &Refusal) -> Kind {
         Refusal::QueueNotFound(_) => Kind::QueueNotFound,
         Refusal::QueueDisabled { .. } => Kind::QueueDisabled,
         Refusal::QueueFull { .. } => Kind::QueueFull,
+        Refusal::QueueBusy { .. } => Kind::QueueBusy,
         Refusal::Busy { .. } => Kind::Busy,
         Refusal::DiskFull => Kind::DiskFull,
         Refusal::InvalidName { .. } => Kind::InvalidName,

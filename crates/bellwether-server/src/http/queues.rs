@@ -106,6 +106,8 @@ pub(crate) struct ShownTotals {
     forwarded: u64,
     /// Moved to the dead letters; they are still here.
     dead_lettered: u64,
+    /// Dropped to make room for others.
+    shed: u64,
 }
 
 impl From<Counts> for ShownCounts {
@@ -118,8 +120,9 @@ impl From<Counts> for ShownCounts {
 impl From<Totals> for ShownTotals {
     fn from(totals: Totals) -> Self {
         let Totals { sent, duplicates, completed, expired, .. } = totals;
-        let Totals { purged, cancelled, forwarded, dead_lettered, .. } = totals;
-        Self { sent, duplicates, completed, expired, purged, cancelled, forwarded, dead_lettered }
+        let Totals { purged, cancelled, forwarded, dead_lettered, shed, .. } = totals;
+        let left = Self { purged, cancelled, forwarded, dead_lettered, shed, ..Self::default() };
+        Self { sent, duplicates, completed, expired, ..left }
     }
 }
 

@@ -40,6 +40,7 @@ pub(crate) fn read_fields(headers: &HeaderMap, mut message: Message) -> Told<Mes
     let fields = [
         ("bellwether-id", &mut message.id),
         ("bellwether-session", &mut message.session),
+        ("bellwether-key", &mut message.key),
         ("bellwether-subject", &mut message.subject),
         ("bellwether-correlation-id", &mut message.correlation_id),
         ("bellwether-to", &mut message.to),
@@ -50,6 +51,11 @@ pub(crate) fn read_fields(headers: &HeaderMap, mut message: Message) -> Told<Mes
         if let Some(value) = text(name)? {
             *field = Some(value);
         }
+    }
+    if let Some(priority) = text("bellwether-priority")? {
+        let priority = priority.parse();
+        let wrong = |_| Problem::invalid("Bellwether-Priority", "a number from 0 to 9");
+        message.priority = Some(priority.map_err(wrong)?);
     }
     if let Some(ms) = text("bellwether-ttl-ms")? {
         let ms = ms.parse().map_err(|_| Problem::invalid("Bellwether-Ttl-Ms", "no number"))?;
@@ -143,6 +149,7 @@ fn write_fields(headers: &mut HeaderMap, received: &Received, message: &Message)
     let texts = [
         ("bellwether-id", &message.id),
         ("bellwether-session", &message.session),
+        ("bellwether-key", &message.key),
         ("bellwether-subject", &message.subject),
         ("bellwether-correlation-id", &message.correlation_id),
         ("bellwether-to", &message.to),
@@ -155,6 +162,9 @@ fn write_fields(headers: &mut HeaderMap, received: &Received, message: &Message)
         }
     }
     put(headers, "bellwether-sequence", &received.sequence().to_string());
+    if let Some(priority) = message.priority {
+        put(headers, "bellwether-priority", &priority.to_string());
+    }
     put(headers, "bellwether-deliveries", &received.deliveries().to_string());
     put(headers, "bellwether-enqueued-at", &time::of_wall(received.enqueued_at()));
     if let Some(at) = received.expires_at() {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::extract::maybe;
+use super::order::{OrderChange, ShownOrder};
 use super::problem::{Problem, Told};
 use crate::property::INTEGER_MAX;
 
@@ -30,6 +31,8 @@ pub(crate) struct Settings {
     duplicate_window_ms: Option<u64>,
     /// Every message names a session and receivers accept sessions; fixed at creation.
     sessions: bool,
+    /// In which order, how fast and how much.
+    order: ShownOrder,
     /// Messages move on to this queue.
     forward_to: Option<String>,
     /// Dead letters move to this queue instead.
@@ -129,6 +132,7 @@ impl From<&QueueSettings> for Settings {
             dead_letter_expired: settings.dead_letter_expired,
             duplicate_window_ms: settings.duplicate_window_ms,
             sessions: settings.sessions,
+            order: (&settings.order).into(),
             forward_to: name(&settings.forward_to),
             forward_dead_letters_to: name(&settings.forward_dead_letters_to),
             delete_idle_ms: settings.delete_idle_ms,
@@ -164,6 +168,7 @@ impl Settings {
             dead_letter_expired: self.dead_letter_expired,
             duplicate_window_ms: self.duplicate_window_ms,
             sessions: self.sessions,
+            order: self.order.into_order()?,
             forward_to: target(self.forward_to.as_deref())?,
             forward_dead_letters_to: target(self.forward_dead_letters_to.as_deref())?,
             delete_idle_ms: maybe_whole("delete_idle_ms", self.delete_idle_ms)?,
@@ -191,6 +196,7 @@ pub(crate) struct SettingsChange {
     /// A window can be changed, not switched on or off.
     #[schema(minimum = 1, maximum = 604_800_000)]
     duplicate_window_ms: Option<u64>,
+    order: OrderChange,
     #[serde(deserialize_with = "maybe")]
     #[schema(value_type = Option<String>)]
     forward_to: Option<Option<String>>,
@@ -227,6 +233,7 @@ impl SettingsChange {
             ttl_ms: self.ttl_ms,
             dead_letter_expired: self.dead_letter_expired,
             duplicate_window_ms: self.duplicate_window_ms,
+            order: self.order.into_patch()?,
             forward_to: to(self.forward_to)?,
             forward_dead_letters_to: to(self.forward_dead_letters_to)?,
             delete_idle_ms: self.delete_idle_ms,

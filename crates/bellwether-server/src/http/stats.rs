@@ -100,4 +100,5 @@ fn add_totals(sum: &mut Totals, one: Totals) {
     sum.cancelled += one.cancelled;
     sum.forwarded += one.forwarded;
     sum.dead_lettered += one.dead_lettered;
+    sum.shed += one.shed;
 }

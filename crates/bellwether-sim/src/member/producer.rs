@@ -4,6 +4,7 @@ use bellwether_core::command::Command;
 use bellwether_core::message::NewMessage;
 use bellwether_core::name::SequenceNumber;
 use bellwether_core::outcome::Outcome;
+use bellwether_core::rank::Rank;
 use bellwether_core::time::WallTime;
 use bytes::Bytes;
 
@@ -89,6 +90,7 @@ impl Producer {
                 session: session.clone(),
                 ttl_ms,
                 due,
+                rank: Rank::default(),
             });
             contents.push(body);
         }

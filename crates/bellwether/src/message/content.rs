@@ -36,7 +36,7 @@ const DATA: u8 = 0xf0;
 const VALUE: u8 = 0xf1;
 const SEQUENCE: u8 = 0xf2;
 
-/// The content of a message: all of it but session, time-to-live and due time.
+/// The content of a message: all of it but session, priority, key, time-to-live and due time.
 pub fn encode(message: &Message) -> Bytes {
     let texts = [
         (ID, &message.id),

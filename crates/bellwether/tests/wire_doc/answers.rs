@@ -13,11 +13,12 @@ use bellwether::core::outcome::{
     LeftAs, Load, MemberHealth, MemberInfo, Outcome, QueueInfo, Report, Sequences, SessionHold,
     SessionInfo, TermInfo, Totals,
 };
+use bellwether::core::rank::Rank;
 use bellwether::core::right::Right;
 use bellwether::core::time::{BootTime, WallTime};
 use bellwether::message::Value;
 
-use crate::samples::{every, lease, queue, session, settings, token};
+use crate::samples::{every, key, lease, queue, session, settings, token};
 
 pub(crate) fn reasons() -> Vec<(&'static str, Reason)> {
     every!(Reason {
@@ -66,13 +67,14 @@ pub(crate) fn full_view(state: State, reason: Reason) -> MessageView {
         enqueued_at: WallTime(418),
         expires_at: WallTime(419),
         origin: SequenceNumber(420),
-        session: 0,
+        mark: 0,
         source: QueueId(421),
         standing,
     };
     let places =
         [Place { unit: 422, offset: 423, len: 424 }, Place { unit: 425, offset: 426, len: 427 }];
-    MessageView { sequence: SequenceNumber(428), message, session: Some(session()), places }
+    let rank = Rank { priority: 9, key: Some(key()) };
+    MessageView { sequence: SequenceNumber(428), message, session: Some(session()), rank, places }
 }
 
 /// One about which there is the least.
@@ -83,11 +85,12 @@ pub(crate) fn bare_view(state: State) -> MessageView {
         enqueued_at: WallTime(433),
         expires_at: WallTime::NEVER,
         origin: sequence,
-        session: 0,
+        mark: 0,
         source: QueueId(0),
         standing: Standing::new(state),
     };
-    MessageView { sequence, message, session: None, places: <_>::default() }
+    let (rank, places) = <_>::default();
+    MessageView { sequence, message, session: None, rank, places }
 }
 
 fn queue_info() -> QueueInfo {
@@ -108,6 +111,7 @@ fn queue_info() -> QueueInfo {
         cancelled: 516,
         forwarded: 517,
         dead_lettered: 518,
+        shed: 520,
     };
     let created_at = WallTime(519);
     QueueInfo { name: queue("orders"), settings: settings(), created_at, counts, totals }
@@ -160,6 +164,11 @@ pub(crate) fn causes() -> Vec<(&'static str, Cause)> {
         SessionHeld => Cause::SessionHeld(forgotten),
         SessionWaits => Cause::SessionWaits { sequence: SequenceNumber(547) },
         Behind => Cause::Behind { messages: 548 },
+        RateLimited => Cause::RateLimited { until: WallTime(550) },
+        KeyRateLimited => Cause::KeyRateLimited { until: WallTime(551) },
+        KeyAtLimit => Cause::KeyAtLimit { in_flight: 552 },
+        BehindPriority => Cause::BehindPriority { messages: 553 },
+        TakesTurns => Cause::TakesTurns { keys: 554 },
     })
 }
 
@@ -339,6 +348,11 @@ pub(crate) fn refusals() -> Vec<(&'static str, Refusal)> {
             Refusal::QueueDisabled { queue: queue.clone(), operation: Operation::Receive }
         },
         QueueFull => Refusal::QueueFull { queue: queue.clone(), size_bytes_max: 701 },
+        QueueBusy => Refusal::QueueBusy {
+            queue: queue.clone(),
+            messages_max: 721,
+            retry_after_ms: 722,
+        },
         Busy => Refusal::Busy { retry_after_ms: 702 },
         DiskFull => Refusal::DiskFull,
         InvalidName => Refusal::InvalidName { what, why: "it is empty" },

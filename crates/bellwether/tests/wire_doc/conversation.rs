@@ -10,7 +10,9 @@ use bellwether::core::name::{
     DeliveryNumber, Incarnation, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, Part,
     QueueName, QueuePath, RequestNumber, SequenceNumber,
 };
-use bellwether::core::settings::{Durability, QueueSettings, SettingsPatch, Status};
+use bellwether::core::settings::{
+    Durability, OrderPatch, Overflow, QueueSettings, SettingsPatch, Status,
+};
 use bellwether::engine::Call;
 use bellwether::message;
 use bellwether::wire::accept::{Acceptor, Ended, Limits};
@@ -176,6 +178,18 @@ pub(crate) fn assert_short_choices(page: &Page) {
         *update(patch).last().unwrap()
     };
     assert_tags(page, "Durability", durabilities.into_iter().map(|(n, d)| (n, durability(d))));
+    let overflows = every!(Overflow {
+        Refuse => Overflow::Refuse,
+        DropOldest => Overflow::DropOldest,
+        SpillTo => Overflow::SpillTo(queue()),
+    });
+    let bare = update(SettingsPatch::default()).len();
+    let overflow = |overflow| {
+        let order = OrderPatch { overflow: Some(overflow), ..OrderPatch::default() };
+        // Behind the settings that stay, six of the order that do, and the 1 of this one.
+        update(SettingsPatch { order, ..SettingsPatch::default() })[bare + 7]
+    };
+    assert_tags(page, "Overflow", overflows.into_iter().map(|(name, o)| (name, overflow(o))));
     let statuses = every!(Status {
         Active => Status::Active, SendDisabled => Status::SendDisabled,
         ReceiveDisabled => Status::ReceiveDisabled, Disabled => Status::Disabled,

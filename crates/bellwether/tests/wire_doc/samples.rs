@@ -7,10 +7,13 @@ use bellwether::core::command::{
 use bellwether::core::fence::Fence;
 use bellwether::core::message::{NewMessage, Reason};
 use bellwether::core::name::{
-    DeliveryNumber, Incarnation, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName,
-    QueuePath, RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
+    DeliveryNumber, Incarnation, Key, LeaseId, LeaseName, LockToken, MemberId, MemberSlot,
+    QueueName, QueuePath, RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
 };
-use bellwether::core::settings::{Durability, QueueSettings, SettingsPatch, Status};
+use bellwether::core::rank::Rank;
+use bellwether::core::settings::{
+    Durability, Order, OrderPatch, Overflow, QueueSettings, Rate, SettingsPatch, Status,
+};
 use bellwether::core::time::WallTime;
 
 /// Samples of all variants of an enum, by name. A variant without a line does not compile.
@@ -34,6 +37,34 @@ pub(crate) fn session() -> SessionId {
     SessionId::new("customer-4").unwrap()
 }
 
+pub(crate) fn key() -> Key {
+    Key::new("gold").unwrap()
+}
+
+fn order() -> Order {
+    Order {
+        ageing_ms: Some(251),
+        rate: Some(Rate { messages: 252, per_ms: 253 }),
+        key_rate: Some(Rate { messages: 254, per_ms: 255 }),
+        key_in_flight_max: Some(256),
+        key_weights: vec![(key(), 257)],
+        messages_max: Some(258),
+        overflow: Overflow::SpillTo(queue("spill")),
+    }
+}
+
+fn order_patch() -> OrderPatch {
+    OrderPatch {
+        ageing_ms: Some(None),
+        rate: Some(Some(Rate { messages: 261, per_ms: 262 })),
+        key_rate: Some(None),
+        key_in_flight_max: Some(Some(263)),
+        key_weights: Some(vec![(key(), 264)]),
+        messages_max: Some(Some(265)),
+        overflow: Some(Overflow::DropOldest),
+    }
+}
+
 pub(crate) fn token() -> SessionToken {
     let (number, incarnation) = (DeliveryNumber(71), Incarnation(72));
     SessionToken { session: session(), number, incarnation }
@@ -52,6 +83,7 @@ pub(crate) fn settings() -> QueueSettings {
         dead_letter_expired: true,
         duplicate_window_ms: Some(204),
         sessions: true,
+        order: order(),
         forward_to: Some(queue("next")),
         forward_dead_letters_to: Some(queue("dead")),
         delete_idle_ms: Some(205),
@@ -69,6 +101,7 @@ fn patch() -> SettingsPatch {
         ttl_ms: Some(Some(213)),
         dead_letter_expired: Some(true),
         duplicate_window_ms: Some(214),
+        order: order_patch(),
         forward_to: Some(Some(queue("next"))),
         forward_dead_letters_to: Some(None),
         delete_idle_ms: Some(Some(215)),
@@ -111,6 +144,7 @@ fn imported(state: Resting) -> Imported {
         overlay: Some(NewContent { index: 235, bytes: 236 }),
         id_hash: 237,
         session: Some(session()),
+        rank: Rank { priority: 3, key: Some(key()) },
         enqueued_at: WallTime(238),
         expires_at: WallTime(239),
         state,
@@ -151,6 +185,7 @@ pub(crate) fn commands() -> Vec<(&'static str, Command)> {
         session: Some(session()),
         ttl_ms: Some(307),
         due: Some(WallTime(308)),
+        rank: Rank { priority: 9, key: Some(key()) },
     };
     let messages = vec![message, NewMessage::default()].into();
     let receive = Receive {
@@ -269,7 +304,9 @@ fn new_messages() -> Vec<NewMessage> {
         NewMessage { id_hash: 324, ..bare.clone() },
         NewMessage { session: Some(session()), ..bare.clone() },
         NewMessage { ttl_ms: Some(325), ..bare.clone() },
-        NewMessage { due: Some(WallTime(326)), ..bare },
+        NewMessage { due: Some(WallTime(326)), ..bare.clone() },
+        NewMessage { rank: Rank { priority: 0, key: None }, ..bare.clone() },
+        NewMessage { rank: Rank { key: Some(key()), ..Rank::default() }, ..bare },
     ]
 }
 
@@ -283,7 +320,12 @@ pub(crate) fn more_commands() -> Vec<Command> {
     commands.extend([
         Command::Import {
             to: QueuePath::main(queue("orders")),
-            messages: vec![Imported { overlay: None, session: None, ..imported(Resting::Ready) }],
+            messages: vec![Imported {
+                overlay: None,
+                session: None,
+                rank: Rank::default(),
+                ..imported(Resting::Ready)
+            }],
         },
         Command::Acquire(Acquire { kind: LeaseKind::Bound, slots: 332, ..acquire() }),
         Command::Heartbeat { held: HeldSet::Same { count: 331, digest: 1 << 60 } },

@@ -25,11 +25,13 @@ pub(crate) struct Walk<'a> {
     bytes: Reader<'a>,
     found: Vec<Found>,
     at: (String, String, String),
+    /// The flags that were read last: a structure without its own means those of its settings.
+    flags: u8,
 }
 
 impl<'a> Walk<'a> {
     pub(crate) fn new(page: &'a Page, bytes: &'a [u8]) -> Self {
-        Self { page, bytes: Reader::new(bytes), found: Vec::new(), at: <_>::default() }
+        Self { page, bytes: Reader::new(bytes), found: Vec::new(), at: <_>::default(), flags: 0 }
     }
 
     /// Walks over a value of the named type.
@@ -72,19 +74,20 @@ impl<'a> Walk<'a> {
                 self.over(kind);
             }
         } else {
-            let mut flags = 0;
+            let mut own_flags = None;
             for row in &table.rows {
                 let field = table.cell(row, "field");
                 let kind = table.cell(row, "type");
                 if field == "flags" {
-                    flags = self.number_of_byte();
+                    self.flags = self.number_of_byte();
+                    own_flags = Some(self.flags);
                     continue;
                 }
                 let (kind, bit) = match kind.split_once(" if ") {
                     Some((kind, bit)) => (kind, bit.parse().expect("a bit is a number")),
                     None => (kind, 0),
                 };
-                if bit == 0 || flags & bit != 0 {
+                if bit == 0 || own_flags.unwrap_or(self.flags) & bit != 0 {
                     self.at = (name.into(), String::new(), field.into());
                     self.over(kind);
                 }

@@ -12,14 +12,15 @@ use bellwether_core::content::{ContentId, Place};
 use bellwether_core::error::{LeaseRefusal, Operation, Refusal};
 use bellwether_core::message::{Message, MessageView, Reason, Standing, State};
 use bellwether_core::name::{
-    DeliveryNumber, Incarnation, LeaseId, MemberId, MemberSlot, Part, SequenceNumber, SessionToken,
-    Term,
+    DeliveryNumber, Incarnation, Key, LeaseId, MemberId, MemberSlot, Part, SequenceNumber,
+    SessionToken, Term,
 };
 use bellwether_core::outcome::{
     Beat, Busy, Cause, Counts, EndedBy, Explanation, Holder, HolderInfo, LeaseInfo, LeaseState,
     LeftAs, Load, MemberHealth, MemberInfo, Outcome, QueueInfo, Report, Sequences, SessionHold,
-    SessionInfo, TermInfo,
+    SessionInfo, TermInfo, Totals,
 };
+use bellwether_core::rank::Rank;
 use bellwether_core::right::Right;
 use bellwether_core::settings::QueueSettings;
 
@@ -89,6 +90,7 @@ fn views() -> Vec<MessageView> {
         sequence: AT.sequence,
         message: Message { expires_at: TEN, standing, ..MESSAGE },
         session: Some(session()),
+        rank: Rank::default(),
         places,
     };
     let plain = MessageView { message: MESSAGE, session: None, ..locked.clone() };
@@ -199,6 +201,31 @@ fn outcomes() -> Vec<(Outcome, &'static str)> {
     ]
 }
 
+/// What ranks, limits and overflow add to answers.
+fn ordering() -> Vec<(Outcome, &'static str)> {
+    let causes = vec![
+        Cause::RateLimited { until: TEN },
+        Cause::KeyRateLimited { until: TEN },
+        Cause::KeyAtLimit { in_flight: 3 },
+        Cause::BehindPriority { messages: 300 },
+        Cause::TakesTurns { keys: 300 },
+    ];
+    let shed = QueueInfo { totals: Totals { shed: 9, ..TOTALS }, ..queue_info() };
+    let rank = Rank { priority: 9, key: Some(Key::new("gold").unwrap()) };
+    let ranked = MessageView { rank, ..views().remove(1) };
+    vec![
+        (
+            Outcome::Explained(Explanation { part: Part::Main, causes }),
+            "011601053280f2ffc7b7333380f2ffc7b733340335ac0236ac02",
+        ),
+        (
+            Outcome::Queue(Box::new(shed)),
+            "0103064f7264657273e0d4030a000000000000000180808080c00280808004418095a4c6b7330102030405ac02010203040506070809",
+        ),
+        (Outcome::Peeked(vec![ranked]), "?5"),
+    ]
+}
+
 /// Elections as operators see and steer them.
 fn steering() -> Vec<(Outcome, &'static str)> {
     let successor = Some(MemberId(ID));
@@ -275,6 +302,10 @@ fn refusals() -> Vec<(Refusal, &'static str)> {
         ),
         (Refusal::QueueFull { queue: queue(), size_bytes_max: 300 }, "0203064f7264657273ac02"),
         (Refusal::Busy { retry_after_ms: 300 }, "0204ac02"),
+        (
+            Refusal::QueueBusy { queue: queue(), messages_max: 300, retry_after_ms: 200 },
+            "0232064f7264657273ac02c801",
+        ),
         (Refusal::DiskFull, "0205"),
         (
             Refusal::InvalidName { what: "queue name", why: "it is empty" },
@@ -339,6 +370,7 @@ fn all() -> Vec<(Answer, &'static str)> {
         .into_iter()
         .chain(steering())
         .chain(scaling())
+        .chain(ordering())
         .map(|(outcome, hex)| (Ok(outcome), hex));
     let refusals = refusals().into_iter().map(|(refusal, hex)| (Err(refusal), hex));
     let lease_refusals =

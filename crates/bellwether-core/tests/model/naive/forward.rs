@@ -15,7 +15,8 @@ impl Naive {
     fn objection(&self, target: &QueueName, message: &Message) -> Result<usize, Reason> {
         let t = self.queue_named(target).map_err(|_| Reason::ForwardTargetUnavailable)?;
         let queue = &self.queues[t];
-        let is_full = queue.size() + message.size() > queue.settings.size_bytes_max;
+        let is_full = queue.size() + message.size() > queue.settings.size_bytes_max
+            || queue.settings.order.messages_max.is_some_and(|max| queue.live() >= max);
         if !queue.settings.status.can_send() || is_full {
             return Err(Reason::ForwardTargetUnavailable);
         }
@@ -38,6 +39,7 @@ impl Naive {
             Ok(t) => {
                 self.queues[q].totals.forwarded += 1;
                 self.queues[q].messages.remove(m);
+                self.queues[q].settle_ring();
                 self.forget_sessions(q);
                 let (hops, until) = (message.hops + 1, message.expires_at);
                 self.arrive(t, &Message { hops, ..message }, until);
@@ -47,6 +49,7 @@ impl Naive {
 
     /// A message comes into a queue from another one and starts there as if sent.
     fn arrive(&mut self, t: usize, message: &Message, not_after: WallTime) {
+        let stamp = self.next_stamp();
         let queue = &mut self.queues[t];
         let sequence = queue.next();
         queue.totals.sent += 1;
@@ -57,6 +60,7 @@ impl Naive {
             sequence,
             state: State::Ready,
             visible: false,
+            stamp,
             enqueued_at: self.now.wall,
             expires_at: ttl.min(not_after),
             number: 0,
@@ -99,6 +103,7 @@ impl Naive {
         if let Some(t) = target {
             queue.totals.forwarded += 1;
             queue.messages.remove(m);
+            queue.settle_ring();
             self.forget_sessions(q);
             let hops = message.hops + 1;
             self.arrive(t, &Message { hops, ..message }, WallTime::NEVER);
@@ -108,7 +113,18 @@ impl Naive {
             message.dead = true;
             message.state = State::Ready;
             message.visible = false;
+            queue.settle_ring();
         }
+    }
+
+    /// A message that has just come in goes where it has room.
+    pub fn spill(&mut self, q: usize, sequence: u64, target: &QueueName) {
+        let m = self.queues[q].find(false, sequence).unwrap();
+        let message = self.queues[q].messages.remove(m);
+        self.queues[q].totals.forwarded += 1;
+        self.forget_sessions(q);
+        let (t, until) = (self.queue_named(target).unwrap(), message.expires_at);
+        self.arrive(t, &Message { hops: 1, ..message }, until);
     }
 
     pub fn redrive(
@@ -148,6 +164,10 @@ impl Naive {
         if t != q && target.size() + bytes > target.settings.size_bytes_max {
             let (queue, size_bytes_max) = (target.name.clone(), target.settings.size_bytes_max);
             return Err(Refusal::QueueFull { queue, size_bytes_max });
+        }
+        let max = target.settings.order.messages_max;
+        if max.is_some_and(|max| target.live() + chosen.len() as u64 > max) {
+            return Err(self.too_many(t));
         }
         self.queues[q].used_at = self.now.boot;
         self.queues[t].used_at = self.now.boot;

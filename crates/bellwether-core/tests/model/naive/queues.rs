@@ -2,12 +2,14 @@
 
 use bellwether_core::error::{Operation, Refusal};
 use bellwether_core::message::{NewMessage, Reason, State};
-use bellwether_core::name::{QueueName, QueuePath, SequenceNumber, SessionId};
+use bellwether_core::name::{Key, QueueName, QueuePath, SequenceNumber, SessionId};
 use bellwether_core::outcome::{Counts, Outcome, QueueInfo, Sequences, Totals};
+use bellwether_core::rank::Rank;
 use bellwether_core::settings::{QueueSettings, SettingsPatch};
 use bellwether_core::time::{BootTime, WallTime};
 
 use super::sessions::Session;
+use super::turns::{KeyBook, Spent, Turn};
 use super::{ForWhat, Naive};
 
 pub struct Queue {
@@ -21,6 +23,12 @@ pub struct Queue {
     pub seen: Vec<(u128, WallTime)>,
     pub totals: Totals,
     pub used_at: BootTime,
+    pub ring: Vec<Turn>,
+    /// Keys that are over a limit.
+    pub out: Vec<Key>,
+    pub keys: Vec<KeyBook>,
+    pub spent: Spent,
+    pub paced_at: Option<u64>,
     /// What was there when forwarding was switched on has still to move.
     pub begins_to_forward: bool,
 }
@@ -45,6 +53,9 @@ pub struct Message {
     pub releases: u16,
     pub reason: Reason,
     pub hops: u8,
+    pub rank: Rank,
+    /// When it last became ready, among all.
+    pub stamp: u64,
 }
 
 impl Message {
@@ -122,6 +133,11 @@ impl Naive {
             seen: Vec::new(),
             totals: Totals::default(),
             used_at: self.now.boot,
+            ring: Vec::new(),
+            out: Vec::new(),
+            keys: Vec::new(),
+            spent: Spent::default(),
+            paced_at: None,
             begins_to_forward: false,
         });
         Ok(Outcome::QueueCreated { existed: false })
@@ -135,6 +151,9 @@ impl Naive {
         }
         if settings.forward_dead_letters_to.as_ref().is_some_and(is_bad) {
             return wrong("forward_dead_letters_to");
+        }
+        if settings.order.spill().is_some_and(is_bad) {
+            return wrong("overflow");
         }
         if settings.sessions && settings.forward_to.is_some() {
             return wrong("forward_to");
@@ -153,7 +172,8 @@ impl Naive {
         let queue = &mut self.queues[q];
         queue.begins_to_forward |=
             settings.forward_to.is_some() && queue.settings.forward_to.is_none();
-        queue.settings = settings;
+        let old = std::mem::replace(&mut queue.settings, settings);
+        queue.order_changes(&old.order);
         queue.used_at = self.now.boot;
         // Whoever waited may be served now, and what is told is what is then.
         self.serve();
@@ -221,6 +241,7 @@ impl Naive {
             let m = queue.find(dead, *sequence).unwrap();
             queue.messages.remove(m);
             queue.totals.purged += 1;
+            queue.settle_ring();
         }
         self.forget_sessions(q);
         Ok(Outcome::Count(doomed.len() as u64))
@@ -251,12 +272,16 @@ impl Naive {
             if new.ttl_ms == Some(0) {
                 return Err(Refusal::InvalidValue { what: "ttl_ms", why: String::new() });
             }
+            if new.rank.priority > 9 {
+                return Err(Refusal::InvalidValue { what: "priority", why: String::new() });
+            }
         }
         let bytes: u64 = messages.iter().map(|new| u64::from(new.content_bytes)).sum();
         if queue.size() + bytes > settings.size_bytes_max {
             let (queue, size_bytes_max) = (queue.name.clone(), settings.size_bytes_max);
             return Err(Refusal::QueueFull { queue, size_bytes_max });
         }
+        self.check_room(q, messages)?;
         self.queues[q].used_at = self.now.boot;
         let numbers = messages.iter().map(|new| self.send_one(q, new)).collect();
         Ok(Outcome::Sent(Sequences::List(numbers)))
@@ -272,6 +297,12 @@ impl Naive {
             }
             queue.seen.push((new.id_hash, now));
         }
+        let max = queue.settings.order.messages_max;
+        let spills = queue.settings.order.spill().cloned();
+        let spills = spills.filter(|_| max.is_some_and(|max| queue.live() >= max));
+        self.shed_one(q);
+        let stamp = self.next_stamp();
+        let queue = &mut self.queues[q];
         let due = new.due.filter(|due| *due > now);
         let enqueued_at = due.unwrap_or(now);
         let ttl_ms = new.ttl_ms.unwrap_or(u64::MAX).min(queue.settings.ttl_ms.unwrap_or(u64::MAX));
@@ -296,9 +327,13 @@ impl Naive {
             releases: 0,
             reason: Reason::None,
             hops: 0,
+            rank: new.rank.clone(),
+            stamp,
         });
         self.mention_session(q, new.session.as_ref());
-        if due.is_none() {
+        if let Some(target) = spills {
+            self.spill(q, sequence, &target);
+        } else if due.is_none() {
             self.forward(q, sequence);
         }
         SequenceNumber(sequence)
@@ -332,6 +367,7 @@ impl Naive {
 
     /// A scheduled message is appended as new; a delayed one returns to its place.
     pub fn becomes_due(&mut self, q: usize, m: usize) {
+        let stamp = self.next_stamp();
         let queue = &mut self.queues[q];
         if matches!(queue.messages[m].state, State::Scheduled { .. }) {
             queue.messages[m].sequence = queue.last + 1;
@@ -340,6 +376,7 @@ impl Naive {
         }
         queue.messages[m].state = State::Ready;
         queue.messages[m].visible = false;
+        queue.messages[m].stamp = stamp;
         let (dead, sequence) = (queue.messages[m].dead, queue.messages[m].sequence);
         if !dead {
             self.forward(q, sequence);
@@ -353,6 +390,7 @@ impl Naive {
         } else {
             self.queues[q].messages.remove(m);
             self.queues[q].totals.expired += 1;
+            self.queues[q].settle_ring();
             self.forget_sessions(q);
         }
     }

@@ -24,7 +24,7 @@ pub fn view(message: &Message) -> MessageView {
             enqueued_at: message.enqueued_at,
             expires_at: message.expires_at,
             origin: SequenceNumber(message.origin),
-            session: 0,
+            mark: 0,
             source: QueueId(message.source),
             standing: Standing {
                 state: message.state,
@@ -39,6 +39,7 @@ pub fn view(message: &Message) -> MessageView {
             },
         },
         session: message.session.clone(),
+        rank: message.rank.clone(),
         places: [Place::default(); 2],
     }
 }
@@ -106,6 +107,14 @@ impl Naive {
         let session = receive.session.as_ref().map(|token| token.session.clone());
         let in_session = session.is_some();
         let mut taken = Vec::new();
+        if !dead && !in_session {
+            while taken.len() < receive.max.max(1) as usize {
+                let Some(m) = self.next_in_turn(q) else { break };
+                self.begin_delivery(q, m);
+                taken.push(self.hand_out(q, m, receive.mode, lock_ms, member, false));
+            }
+            return taken;
+        }
         for number in self.numbers_of(q, dead, session.as_ref()) {
             if taken.len() >= receive.max.max(1) as usize {
                 break;
@@ -118,6 +127,12 @@ impl Naive {
                 State::Ready if !message.visible => {}
                 State::Ready if !dead && message.expires_at <= self.now.wall => self.expire(q, m),
                 State::Ready => {
+                    if !dead && self.is_paced(q) {
+                        break;
+                    }
+                    if !dead {
+                        self.begin_delivery(q, m);
+                    }
                     taken.push(self.hand_out(q, m, receive.mode, lock_ms, member, in_session));
                 }
                 _ => {}
@@ -130,6 +145,9 @@ impl Naive {
     pub fn has_one(&mut self, q: usize, receive: &Receive) -> bool {
         let dead = receive.from.part == Part::Dead;
         let session = receive.session.as_ref().map(|token| token.session.clone());
+        if !dead && session.is_none() {
+            return self.next_in_turn(q).is_some();
+        }
         for number in self.numbers_of(q, dead, session.as_ref()) {
             let Some(m) = self.queues[q].find(dead, number) else { continue };
             let message = &self.queues[q].messages[m];
@@ -138,7 +156,7 @@ impl Naive {
                 State::Ready if !message.visible && session.is_some() => return false,
                 State::Ready if !message.visible => {}
                 State::Ready if !dead && message.expires_at <= self.now.wall => self.expire(q, m),
-                State::Ready => return true,
+                State::Ready => return dead || !self.is_paced(q),
                 _ => {}
             }
         }
@@ -169,6 +187,7 @@ impl Naive {
             let view = view(&queue.messages[m]);
             queue.messages.remove(m);
             queue.totals.completed += 1;
+            queue.settle_ring();
             self.forget_sessions(q);
             return view;
         }
@@ -184,7 +203,9 @@ impl Naive {
             deferred: message.state == State::Deferred,
         };
         message.state = State::Locked(lock);
-        view(message)
+        let view = view(message);
+        queue.settle_ring();
+        view
     }
 
     pub fn receive_deferred(

@@ -59,6 +59,7 @@ impl Naive {
             }
             Disposition::DeadLetter => self.dead_letter(q, m, Reason::Application, overlay),
         }
+        self.queues[q].settle_ring();
         Ok(())
     }
 
@@ -84,6 +85,7 @@ impl Naive {
     ) {
         let now = self.now.wall;
         let deliveries_max = self.queues[q].settings.deliveries_max;
+        let stamp = self.next_stamp();
         let message = &mut self.queues[q].messages[m];
         let State::Locked(lock) = message.state else { panic!("only a lock is given back") };
         match how {
@@ -94,6 +96,7 @@ impl Naive {
         message.deliveries = u32::from(message.failures) + u32::from(message.crashes);
         message.overlay_bytes = overlay.or(message.overlay_bytes);
         message.visible = false;
+        message.stamp = stamp;
         message.state = match delay_ms {
             _ if lock.deferred => State::Deferred,
             Some(ms) if ms > 0 => State::Delayed { due: now.plus_ms(ms) },
@@ -102,6 +105,8 @@ impl Naive {
         if message.dead {
             return;
         }
+        self.queues[q].settle_ring();
+        let message = &self.queues[q].messages[m];
         if how != Return::Release && message.deliveries >= deliveries_max {
             self.dead_letter(q, m, Reason::MaxDeliveryCountExceeded, None);
         } else if message.expires_at <= now && message.state != State::Deferred {

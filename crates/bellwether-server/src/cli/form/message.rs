@@ -43,6 +43,7 @@ pub(crate) fn put_message(object: &mut Object, message: &Message) {
     for (name, text) in texts {
         put(object, name, text);
     }
+    put(object, "priority", message.priority);
     if !message.properties.is_empty() {
         let properties = message.properties.iter();
         let properties: Object =
@@ -58,10 +59,11 @@ pub(crate) fn put_message(object: &mut Object, message: &Message) {
     }
 }
 
-fn texts(message: &Message) -> [(&'static str, Option<&str>); 8] {
+fn texts(message: &Message) -> [(&'static str, Option<&str>); 9] {
     [
         ("id", message.id.as_deref()),
         ("session", message.session.as_deref()),
+        ("key", message.key.as_deref()),
         ("subject", message.subject.as_deref()),
         ("correlation_id", message.correlation_id.as_deref()),
         ("to", message.to.as_deref()),
@@ -81,6 +83,8 @@ pub(crate) fn read_message(fields: &Fields<'_>) -> Result<Message, String> {
     let mut message = Message::new(body).body_kind(kind.unwrap_or_default());
     message.id = fields.text("id")?;
     message.session = fields.text("session")?;
+    message.priority = fields.number("priority")?;
+    message.key = fields.text("key")?;
     message.subject = fields.text("subject")?;
     message.correlation_id = fields.text("correlation_id")?;
     message.to = fields.text("to")?;
@@ -168,6 +172,7 @@ pub(crate) fn lines(received: &Received) -> Vec<String> {
         }
     };
     pairs.extend(texts(message).into_iter().filter_map(|(n, text)| Some((n, text?.to_owned()))));
+    pairs.extend(message.priority.map(|priority| ("priority", priority.to_string())));
     for (name, property) in &message.properties {
         pairs.push(("property", format!("{name} = {}", value::to_text(property))));
     }

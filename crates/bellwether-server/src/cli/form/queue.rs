@@ -5,7 +5,7 @@ use bellwether::core::outcome::QueueInfo;
 use bellwether::{Durability, QueueSettings, Status};
 use serde_json::{Value, json};
 
-use super::{Fields, time};
+use super::{Fields, order, time};
 
 /// A queue: settings, what is in it, what has passed through it.
 pub(crate) fn to_json(info: &QueueInfo) -> Value {
@@ -31,6 +31,7 @@ pub(crate) fn to_json(info: &QueueInfo) -> Value {
             "cancelled": totals.cancelled,
             "forwarded": totals.forwarded,
             "dead_lettered": totals.dead_lettered,
+            "shed": totals.shed,
         },
     })
 }
@@ -44,6 +45,7 @@ pub(crate) fn settings(settings: &QueueSettings) -> Value {
         "dead_letter_expired": settings.dead_letter_expired,
         "duplicate_window_ms": settings.duplicate_window_ms,
         "sessions": settings.sessions,
+        "order": order::to_json(&settings.order),
         "forward_to": name(&settings.forward_to),
         "forward_dead_letters_to": name(&settings.forward_dead_letters_to),
         "delete_idle_ms": settings.delete_idle_ms,
@@ -67,6 +69,7 @@ pub(crate) fn read_settings(json: &Value) -> Result<QueueSettings, String> {
         dead_letter_expired: is("dead_letter_expired")?.unwrap_or(usual.dead_letter_expired),
         duplicate_window_ms: fields.number("duplicate_window_ms")?,
         sessions: is("sessions")?.unwrap_or(usual.sessions),
+        order: fields.get("order").map(order::read).transpose()?.unwrap_or_default(),
         forward_to: name("forward_to")?,
         forward_dead_letters_to: name("forward_dead_letters_to")?,
         delete_idle_ms: fields.number("delete_idle_ms")?,

@@ -5,9 +5,10 @@ use std::fmt::{self, Write as _};
 use bellwether_core::change::{Change, Hold, KeptOutcome};
 use bellwether_core::codec::{self, Reader};
 use bellwether_core::lease::{Hold as LeaseHold, Lease};
+use bellwether_core::limits;
 use bellwether_core::message::{Message, Reason, Standing, State};
 use bellwether_core::name::{At, Part};
-use bellwether_core::settings::QueueSettings;
+use bellwether_core::settings::{Order, QueueSettings};
 use bellwether_core::time::{BootTime, WallTime};
 
 use super::super::human::Wall;
@@ -75,12 +76,16 @@ fn put_change(out: &mut String, change: &Change) -> fmt::Result {
             "content-at {} {:016x}.log byte {}, {} bytes",
             id.0, place.unit, place.offset, place.len
         ),
-        Change::Message { at, message, session, arrived } => {
+        Change::Message { at, message, session, rank, arrived } => {
             write!(out, "message {}", Where(*at))?;
             put_message(out, message)?;
             if let Some(session) = session {
                 write!(out, " session={session:?}")?;
             }
+            if rank.priority != limits::PRIORITY_USUAL {
+                write!(out, " priority={}", rank.priority)?;
+            }
+            put_some(out, "key", rank.key.as_ref())?;
             if *arrived { out.write_str(" arrived") } else { Ok(()) }
         }
         Change::Standing { at, standing } => {
@@ -145,6 +150,7 @@ fn put_settings(out: &mut String, settings: &QueueSettings) -> fmt::Result {
         dead_letter_expired,
         duplicate_window_ms,
         sessions,
+        order,
         forward_to,
         forward_dead_letters_to,
         delete_idle_ms,
@@ -165,7 +171,7 @@ fn put_settings(out: &mut String, settings: &QueueSettings) -> fmt::Result {
     for (name, _) in flags.into_iter().filter(|(_, is)| *is) {
         write!(out, " {name}")?;
     }
-    Ok(())
+    put_some(out, "order", Some(order).filter(|order| **order != Order::default()))
 }
 
 fn put_some(out: &mut String, name: &str, value: Option<&impl fmt::Debug>) -> fmt::Result {
@@ -173,8 +179,7 @@ fn put_some(out: &mut String, name: &str, value: Option<&impl fmt::Debug>) -> fm
 }
 
 fn put_message(out: &mut String, message: &Message) -> fmt::Result {
-    let Message { content, enqueued_at, expires_at, origin, session: _, source, standing } =
-        message;
+    let Message { content, enqueued_at, expires_at, origin, mark: _, source, standing } = message;
     write!(out, " content={} enqueued={}", content.0, Wall(*enqueued_at))?;
     if *expires_at != WallTime::NEVER {
         write!(out, " expires={}", Wall(*expires_at))?;

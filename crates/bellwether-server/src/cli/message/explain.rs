@@ -131,6 +131,27 @@ impl Told {
             Cause::Behind { messages } => {
                 format!("is ready, with {} before it", count(*messages, "message"))
             }
+            Cause::RateLimited { until } => format!(
+                "waits for the rate of its queue, which gives the next at {}, in {}",
+                Wall(*until),
+                self.until(*until)
+            ),
+            Cause::KeyRateLimited { until } => format!(
+                "waits for the rate of its key, which is given the next at {}, in {}",
+                Wall(*until),
+                self.until(*until)
+            ),
+            Cause::KeyAtLimit { in_flight } => format!(
+                "waits until a receiver settles one of the {} of its key that are held",
+                count((*in_flight).into(), "message")
+            ),
+            Cause::BehindPriority { messages } => format!(
+                "waits behind {} of higher priority, or older by as much",
+                count(*messages, "message")
+            ),
+            Cause::TakesTurns { keys } => {
+                format!("takes turns with {}", count(*keys, "other key"))
+            }
         }
     }
 
@@ -179,6 +200,19 @@ impl Told {
                 json!({ "cause": "session-waits", "sequence": sequence.0 })
             }
             Cause::Behind { messages } => json!({ "cause": "behind", "messages": messages }),
+            Cause::RateLimited { until } => {
+                json!({ "cause": "rate-limited", "until": form::time(*until) })
+            }
+            Cause::KeyRateLimited { until } => {
+                json!({ "cause": "key-rate-limited", "until": form::time(*until) })
+            }
+            Cause::KeyAtLimit { in_flight } => {
+                json!({ "cause": "key-at-limit", "in_flight": in_flight })
+            }
+            Cause::BehindPriority { messages } => {
+                json!({ "cause": "behind-priority", "messages": messages })
+            }
+            Cause::TakesTurns { keys } => json!({ "cause": "takes-turns", "keys": keys }),
         }
     }
 }

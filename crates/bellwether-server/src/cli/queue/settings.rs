@@ -8,12 +8,13 @@ use bellwether::{Durability, SettingsPatch};
 use clap::{Args, ValueEnum};
 
 use super::super::human::{ms, parse_duration, parse_size};
+use super::order::Order;
 
 /// A setting that can be switched off with `none`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OrNone<T>(pub(crate) Option<T>);
 
-fn duration_or_none(text: &str) -> Result<OrNone<Duration>, String> {
+pub(super) fn duration_or_none(text: &str) -> Result<OrNone<Duration>, String> {
     if text == "none" {
         return Ok(OrNone(None));
     }
@@ -61,6 +62,8 @@ pub(crate) struct Settings {
     /// An id that was sent within so long is not accepted again; switched on at creation only.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) duplicate_window: Option<Duration>,
+    #[command(flatten)]
+    order: Order,
     /// Messages move on to this queue; or none.
     #[arg(long, value_name = "QUEUE")]
     forward_to: Option<OrNone<QueueName>>,
@@ -92,6 +95,7 @@ impl Settings {
             ttl_ms: self.ttl.as_ref().map(|ttl| ttl.0.map(ms)),
             dead_letter_expired: self.dead_letter_expired,
             duplicate_window_ms: self.duplicate_window.map(ms),
+            order: self.order.patch(),
             forward_to: self.forward_to.as_ref().map(|to| to.0.clone()),
             forward_dead_letters_to: self.forward_dead_letters_to.as_ref().map(|to| to.0.clone()),
             delete_idle_ms: self.delete_idle.as_ref().map(|idle| idle.0.map(ms)),

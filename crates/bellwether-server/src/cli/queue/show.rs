@@ -8,7 +8,7 @@ use bellwether::core::outcome::QueueInfo;
 use clap::Args;
 
 use super::super::failure::Ended;
-use super::super::form::queue as form;
+use super::super::form::{order, queue as form};
 use super::super::human::{Size, Span, Wall};
 use super::super::reach::Reach;
 use super::super::screen::Screen;
@@ -50,7 +50,7 @@ pub(super) fn show(screen: &mut Screen<'_>, info: &QueueInfo) -> io::Result<()> 
     let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
     let counts = &info.counts;
     let totals = &info.totals;
-    let lines = pairs(&[
+    let mut rows = vec![
         ("queue", info.name.to_string()),
         ("created", Wall(info.created_at).to_string()),
         ("status", form::status_name(settings.status).into()),
@@ -67,6 +67,7 @@ pub(super) fn show(screen: &mut Screen<'_>, info: &QueueInfo) -> io::Result<()> 
         ("cancelled", totals.cancelled.to_string()),
         ("forwarded", totals.forwarded.to_string()),
         ("dead-lettered", totals.dead_lettered.to_string()),
+        ("shed", totals.shed.to_string()),
         ("duplicates", totals.duplicates.to_string()),
         ("lock", Span(settings.lock_ms.into()).to_string()),
         ("deliveries max", settings.deliveries_max.to_string()),
@@ -79,6 +80,8 @@ pub(super) fn show(screen: &mut Screen<'_>, info: &QueueInfo) -> io::Result<()> 
         ("delete idle", span(settings.delete_idle_ms)),
         ("message max", Size(settings.message_bytes_max.into()).to_string()),
         ("durability", form::durability_name(settings.durability).into()),
-    ]);
+    ];
+    rows.extend(order::lines(&settings.order));
+    let lines = pairs(&rows);
     lines.iter().try_for_each(|line| screen.line(line))
 }

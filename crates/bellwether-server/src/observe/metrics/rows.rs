@@ -74,8 +74,8 @@ impl From<&QueueStats> for QueueRow {
 impl QueueRow {
     /// How many have left what waits, whichever way.
     pub(super) fn left(&self) -> u64 {
-        let Totals { completed, expired, purged, forwarded, dead_lettered, .. } = self.totals;
-        completed + expired + purged + forwarded + dead_lettered
+        let Totals { completed, expired, purged, forwarded, dead_lettered, shed, .. } = self.totals;
+        completed + expired + purged + forwarded + dead_lettered + shed
     }
 }
 
@@ -99,6 +99,7 @@ impl Row for QueueRow {
             cancelled,
             forwarded,
             dead_lettered,
+            shed,
         } = other.totals;
         let totals = &mut self.totals;
         totals.sent += sent;
@@ -109,6 +110,7 @@ impl Row for QueueRow {
         totals.cancelled += cancelled;
         totals.forwarded += forwarded;
         totals.dead_lettered += dead_lettered;
+        totals.shed += shed;
         self.activity += other.activity;
         self.oldest_ready = self.oldest_ready.into_iter().chain(other.oldest_ready).min();
     }

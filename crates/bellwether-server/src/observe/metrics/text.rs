@@ -34,7 +34,7 @@ const STATES: [(&str, Read); 5] = [
 ];
 
 /// Name, help and value of each counter.
-const COUNTERS: [(&str, &str, Read); 13] = [
+const COUNTERS: [(&str, &str, Read); 16] = [
     ("messages_sent", "Messages that came in", |row| row.totals.sent),
     ("messages_duplicate", "Duplicates dropped at the door", |row| row.totals.duplicates),
     ("messages_delivered", "Deliveries", |row| row.activity.delivered),
@@ -48,6 +48,11 @@ const COUNTERS: [(&str, &str, Read); 13] = [
     ("messages_purged", "Messages removed by an operator", |row| row.totals.purged),
     ("messages_cancelled", "Messages taken back before they were due", |row| row.totals.cancelled),
     ("messages_forwarded", "Messages moved to another queue", |row| row.totals.forwarded),
+    ("messages_shed", "Messages dropped to make room for others", |row| row.totals.shed),
+    ("messages_spilled", "Messages moved to another queue for want of room", |row| {
+        row.activity.spilled
+    }),
+    ("messages_refused", "Messages not taken in for want of room", |row| row.activity.refused),
     ("lock_renewed", "Locks started anew", |row| row.activity.locks_renewed),
     ("lock_lost", "Locks that ran out", |row| row.activity.locks_lost),
 ];

@@ -6,10 +6,11 @@ use bellwether_core::command::{
 use bellwether_core::few::Few;
 use bellwether_core::message::NewMessage;
 use bellwether_core::name::{
-    LeaseId, LeaseName, LockToken, MemberSlot, QueueName, QueuePath, RequestNumber, SequenceNumber,
-    SessionId, SessionToken, Term,
+    Key, LeaseId, LeaseName, LockToken, MemberSlot, QueueName, QueuePath, RequestNumber,
+    SequenceNumber, SessionId, SessionToken, Term,
 };
 use bellwether_core::outcome::Outcome;
+use bellwether_core::rank::Rank;
 use bellwether_core::settings::{QueueSettings, SettingsPatch};
 use bytes::Bytes;
 
@@ -195,10 +196,23 @@ impl World<'_> {
                 session,
                 ttl_ms: self.one_in(4).then(|| 1 + self.chance.below(2_000)),
                 due: self.one_in(6).then_some(due),
+                rank: self.rank(),
             });
             contents.push(content);
         }
         Command::Send { queue, messages: messages.into() }
+    }
+
+    /// Half of them the usual one.
+    fn rank(&mut self) -> Rank {
+        let mut rank = Rank::default();
+        if self.one_in(3) {
+            rank.priority = self.chance.below(10) as u8;
+        }
+        if self.one_in(3) {
+            rank.key = self.pick(&SESSIONS).map(|key| Key::new(key).unwrap());
+        }
+        rank
     }
 
     fn receive(&mut self) -> Command {

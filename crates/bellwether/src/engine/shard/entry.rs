@@ -4,6 +4,7 @@ use bellwether_core::command::{Command, NewContent, Settlement};
 use bellwether_core::error::Refusal;
 use bellwether_core::limits;
 use bellwether_core::name::SessionId;
+use bellwether_core::rank::Rank;
 
 use super::{CHANGE_BYTES_MAX, Shard};
 use crate::engine::Call;
@@ -17,17 +18,18 @@ impl<R> Shard<R> {
     pub(super) fn make_room(&mut self, call: &Call) -> Result<(), Error> {
         let mut bytes: usize =
             call.contents.iter().map(|content| content.len() + CHANGE_BYTES_MAX).sum();
-        // Every queue that a message is forwarded through writes its session down once more.
-        let sessions_bytes: usize = match &call.request.command {
+        // Every queue that a message is forwarded through writes its session and its key down once
+        // more.
+        let names: usize = match &call.request.command {
             Command::Send { messages, .. } => {
-                messages.iter().filter_map(|m| m.session.as_ref()).map(session_bytes).sum()
+                messages.iter().map(|m| names_bytes(m.session.as_ref(), &m.rank)).sum()
             }
             Command::Import { messages, .. } => {
-                messages.iter().filter_map(|m| m.session.as_ref()).map(session_bytes).sum()
+                messages.iter().map(|m| names_bytes(m.session.as_ref(), &m.rank)).sum()
             }
             _ => 0,
         };
-        bytes += sessions_bytes * usize::from(limits::FORWARD_HOPS_MAX);
+        bytes += names * usize::from(limits::FORWARD_HOPS_MAX);
         let bytes_max = self.frame_bytes_max.saturating_sub(CHANGE_BYTES_MAX);
         if bytes > bytes_max {
             let (bytes, bytes_max) = (bytes as u64, bytes_max as u64);
@@ -77,8 +79,9 @@ impl<R> Shard<R> {
     }
 }
 
-fn session_bytes(session: &SessionId) -> usize {
-    session.as_str().len()
+fn names_bytes(session: Option<&SessionId>, rank: &Rank) -> usize {
+    session.map_or(0, |session| session.as_str().len())
+        + rank.key.as_ref().map_or(0, |key| key.as_str().len())
 }
 
 /// A command names the contents beside it by index and length: both must be true. And none has more

@@ -55,6 +55,8 @@ pub(super) fn message(chance: &mut Chance) -> Message {
     Message {
         id: maybe(chance, text),
         session: None,
+        priority: None,
+        key: None,
         subject: maybe(chance, text),
         correlation_id: maybe(chance, text),
         to: maybe(chance, text),
