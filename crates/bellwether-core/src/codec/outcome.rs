@@ -42,7 +42,24 @@ wire_enum!(Outcome, "an outcome", {
     91 => Reports(reports),
 });
 
-wire_struct!(Load { counts, totals, oldest_ms, is_paused, busy });
+impl Wire for Load {
+    fn put(&self, out: &mut Vec<u8>) {
+        let Self { counts, totals, oldest_ms, is_paused, busy } = self;
+        counts.put(out);
+        put_totals(totals, out);
+        totals.shed.put(out);
+        oldest_ms.put(out);
+        is_paused.put(out);
+        busy.put(out);
+    }
+
+    fn get(r: &mut Reader<'_>) -> Result<Self, BadBytes> {
+        let (counts, mut totals) = (Wire::get(r)?, get_totals(r)?);
+        totals.shed = Wire::get(r)?;
+        let (oldest_ms, is_paused, busy) = (Wire::get(r)?, Wire::get(r)?, Wire::get(r)?);
+        Ok(Self { counts, totals, oldest_ms, is_paused, busy })
+    }
+}
 wire_struct!(Busy { member, deliveries });
 wire_struct!(Report { member, text, age_ms });
 

@@ -281,9 +281,9 @@ fn scaling() -> Vec<(Outcome, &'static str)> {
     vec![
         (
             Outcome::Load(Box::new(load)),
-            "015a0102030405ac02010203040506070801ac020101ffeeddccbbaa9988776655443322110003",
+            "015a0102030405ac0201020304050607080001ac020101ffeeddccbbaa9988776655443322110003",
         ),
-        (Outcome::Load(Box::new(idle)), "015a0102030405ac020102030405060708000000"),
+        (Outcome::Load(Box::new(idle)), "015a0102030405ac02010203040506070800000000"),
         (Outcome::Reports(vec![report]), "015b01ffeeddccbbaa998877665544332211000469646c65ac02"),
     ]
 }
