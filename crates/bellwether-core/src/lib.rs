@@ -50,6 +50,7 @@ pub mod few;
 pub mod fixed;
 pub mod fleet;
 pub mod flow;
+pub mod job;
 pub mod lease;
 pub mod ledger;
 pub mod limits;

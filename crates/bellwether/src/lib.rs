@@ -39,6 +39,7 @@
 //! | [`Bellwether`], [`Open`] | opening a store: `memory:`, `file:PATH`, or that of a server |
 //! | [`Queue`], [`Message`], [`Delivery`], [`Session`] | sending, receiving, settling |
 //! | [`Pump`] | running a handler over a queue |
+//! | [`Job`] | work fanned out as messages and gathered again |
 //! | [`Election`], [`Leadership`], [`Lease`] | leading, and fencing what a leader writes |
 //! | [`Shards`] | leading a fair part of many |
 //! | [`Elections`] | leading on an engine that runs already |
@@ -74,6 +75,7 @@ pub mod fleet;
 #[cfg(feature = "guardian")]
 pub mod guardian;
 mod handle;
+pub mod job;
 pub mod journal;
 pub mod lease;
 mod leases;
@@ -105,6 +107,7 @@ pub use elector::{
 pub use error::Error;
 pub use export::Exported;
 pub use handle::Bellwether;
+pub use job::{Gathered, Item, Job};
 pub use lease::{Grant, Lease, Ttl};
 pub use leases::Facts as EngineFacts;
 pub use message::Message;

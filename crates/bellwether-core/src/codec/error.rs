@@ -25,6 +25,9 @@ wire_enum!(Refusal, "a refusal", {
     17 => Lease(refusal),
     18 => Forbidden { right, on },
     19 => Fenced { election, term, newest },
+    60 => JobNotFound(job),
+    61 => JobEnded(job),
+    62 => JobOpen(job),
 });
 
 wire_enum!(Right, "a right", { 1 => Listen, 2 => Send, 3 => Manage });

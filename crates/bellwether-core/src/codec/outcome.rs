@@ -36,6 +36,11 @@ wire_enum!(Outcome, "an outcome", {
     24 => Terms(terms),
     30 => MemberHealth(members),
     31 => Turn { next },
+    60 => JobCreated { existed },
+    61 => Dispatched { sent },
+    62 => Job(info),
+    63 => Jobs(infos),
+    64 => Items(items),
 });
 
 wire_struct!(TermInfo { term, kind, granted_at, holder, metadata, left_as });

@@ -140,6 +140,8 @@ impl Outcome {
                 | Self::Settled { .. }
                 | Self::Session(Some(_))
                 | Self::Breaking { .. }
+                | Self::JobCreated { .. }
+                | Self::Dispatched { .. }
         )
     }
 }
@@ -165,6 +167,9 @@ impl Command {
                 | Self::ListLeases { .. }
                 | Self::LeaseHistory { .. }
                 | Self::Backup { .. }
+                | Self::AwaitJob { .. }
+                | Self::ListJobs { .. }
+                | Self::ListItems { .. }
                 | Self::Heartbeat { .. }
                 | Self::RenewSession { .. }
                 | Self::RenewLocks { lock_ms: None, .. }

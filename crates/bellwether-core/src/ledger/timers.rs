@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::deadlines::Deadlines;
 use crate::message::{Message, State};
-use crate::name::{At, DeliveryNumber, MemberSlot, Part, QueueId, Ticket};
+use crate::name::{At, DeliveryNumber, JobId, MemberSlot, Part, QueueId, Ticket};
 use crate::ready::LaneId;
 use crate::time::{BootTime, Now, WallTime};
 
@@ -25,6 +25,7 @@ pub(super) enum Timer {
     Member(MemberSlot),
     /// Which, and which of its slots.
     Lease(u32, u32),
+    Job(JobId),
 }
 
 /// All timers, of both clocks.

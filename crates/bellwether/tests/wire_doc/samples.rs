@@ -5,10 +5,11 @@ use bellwether::core::command::{
     ReceiveMode, ReleaseReason, Request, Resting, Settlement,
 };
 use bellwether::core::fence::Fence;
+use bellwether::core::job::{EndJob, JobSettings, OnFailure, Which};
 use bellwether::core::message::{NewMessage, Reason};
 use bellwether::core::name::{
-    DeliveryNumber, Incarnation, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName,
-    QueuePath, RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
+    DeliveryNumber, Incarnation, JobName, LeaseId, LeaseName, LockToken, MemberId, MemberSlot,
+    QueueName, QueuePath, RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
 };
 use bellwether::core::settings::{Durability, QueueSettings, SettingsPatch, Status};
 use bellwether::core::time::WallTime;
@@ -141,6 +142,20 @@ fn acquire() -> Acquire {
 }
 
 #[expect(clippy::too_many_lines, reason = "a list with one entry a command")]
+pub(crate) fn job() -> JobName {
+    JobName::new("resize").unwrap()
+}
+
+pub(crate) fn job_settings() -> JobSettings {
+    JobSettings {
+        queue: queue("orders"),
+        gather_to: Some(queue("done")),
+        on_failure: OnFailure::Gaps,
+        deadline_ms: Some(352),
+        retention_ms: 353,
+    }
+}
+
 pub(crate) fn commands() -> Vec<(&'static str, Command)> {
     let (queue, from) = (queue("orders"), QueuePath::dead(queue("orders")));
     let (lease, id) = (lease("chores"), LeaseId(301));
@@ -249,6 +264,27 @@ pub(crate) fn commands() -> Vec<(&'static str, Command)> {
         Remove => Command::Remove { from, sequences },
         Backup => Command::Backup { id: 332, step: 333 },
         LeaseHistory => Command::LeaseHistory { lease: self::lease("chores"), max },
+        CreateJob => Command::CreateJob {
+            job: job(),
+            settings: job_settings().into(),
+            items: Some(340),
+            gather: Some(NewContent { index: 341, bytes: 342 }),
+        },
+        Dispatch => Command::Dispatch {
+            job: job(),
+            first: 343,
+            messages: vec![NewMessage { content_bytes: 344, ..NewMessage::default() }].into(),
+            items: Some(345),
+        },
+        CompleteItem => Command::CompleteItem {
+            from: QueuePath::dead(self::queue("orders")),
+            token: lock_token(),
+            result: Some(NewContent { index: 349, bytes: 350 }),
+        },
+        EndJob => Command::EndJob { job: job(), how: EndJob::AcceptGaps },
+        AwaitJob => Command::AwaitJob { job: job(), wait_ms },
+        ListJobs => Command::ListJobs { after: Some(job()), max },
+        ListItems => Command::ListItems { job: job(), from: 351, max, which: Which::Failed },
     })
 }
 
