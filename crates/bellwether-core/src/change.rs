@@ -5,10 +5,11 @@
 //! What does add up ([`Totals`]) is guarded by the number of the frame it was counted up to.
 
 use crate::content::{ContentId, Place};
+use crate::job::{ItemState, JobRecord};
 use crate::lease::Lease;
 use crate::message::{Message, Standing};
 use crate::name::{
-    At, DeliveryNumber, Incarnation, LeaseName, MemberId, MemberSlot, QueueId, QueueName,
+    At, DeliveryNumber, Incarnation, JobId, LeaseName, MemberId, MemberSlot, QueueId, QueueName,
     RequestNumber, SequenceNumber, SessionId, Term,
 };
 use crate::outcome::{EndedBy, Outcome, Totals};
@@ -173,6 +174,29 @@ pub enum Change {
         at: WallTime,
         /// Why.
         by: EndedBy,
+    },
+    /// A job is there, and stands so, but for its items.
+    Job {
+        /// Its number.
+        id: JobId,
+        /// How.
+        record: Box<JobRecord>,
+    },
+    /// A job is forgotten, with its items.
+    JobGone {
+        /// Its number.
+        id: JobId,
+    },
+    /// A run of items of a job stands so.
+    Items {
+        /// Of which job.
+        job: JobId,
+        /// The index of the first.
+        first: u32,
+        /// How many.
+        count: u32,
+        /// How the first stands; the contents of the others follow its own.
+        state: ItemState,
     },
     /// The store was restored from a backup: no term granted from here on is below this one.
     TermsFrom {

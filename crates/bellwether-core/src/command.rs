@@ -4,10 +4,11 @@
 
 use crate::fence::Fence;
 use crate::few::Few;
+use crate::job::{EndJob, JobSettings, Which};
 use crate::message::{NewMessage, Reason};
 use crate::name::{
-    LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName, QueuePath, RequestNumber,
-    SequenceNumber, SessionId, SessionToken, Term,
+    JobName, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName, QueuePath,
+    RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
 };
 use crate::rank::Rank;
 use crate::settings::{QueueSettings, SettingsPatch};
@@ -215,6 +216,70 @@ pub enum Command {
         messages: Vec<Imported>,
     },
 
+    /// Creates a job; if it exists it is left alone.
+    CreateJob {
+        /// Its name.
+        job: JobName,
+        /// How it behaves.
+        settings: Box<JobSettings>,
+        /// How many items it has; `None` while more may come.
+        items: Option<u32>,
+        /// The gather message: id text, properties and body.
+        gather: Option<NewContent>,
+    },
+    /// Sends items of a job, all or none; those that are known already are left alone.
+    Dispatch {
+        /// Of which job.
+        job: JobName,
+        /// The index of the first; the others follow.
+        first: u32,
+        /// Their messages; the content of message i is content i.
+        messages: Few<NewMessage>,
+        /// There are so many items and no more will come.
+        items: Option<u32>,
+    },
+    /// Ends a delivery of an item: its work is done, and this came of it.
+    CompleteItem {
+        /// Where its message is.
+        from: QueuePath,
+        /// Which delivery.
+        token: LockToken,
+        /// What came of it.
+        result: Option<NewContent>,
+    },
+    /// Decides about a job's end.
+    EndJob {
+        /// Which.
+        job: JobName,
+        /// What.
+        how: EndJob,
+    },
+    /// A job, at once or when it has ended.
+    AwaitJob {
+        /// Which.
+        job: JobName,
+        /// How long to wait for its end.
+        wait_ms: u64,
+    },
+    /// Many jobs, by name.
+    ListJobs {
+        /// Names after this one.
+        after: Option<JobName>,
+        /// At most so many.
+        max: u32,
+    },
+    /// Items of a job by index, with their results.
+    ListItems {
+        /// Of which job.
+        job: JobName,
+        /// From this index on.
+        from: u32,
+        /// At most so many.
+        max: u32,
+        /// Which of them.
+        which: Which,
+    },
+
     /// A process takes part. Joining again under the same id is a heartbeat.
     Join {
         /// Who.
@@ -400,7 +465,8 @@ impl Command {
             Self::Acquire(acquire) => acquire.wait_ms,
             Self::AcceptSession { wait_ms, .. }
             | Self::WatchLease { wait_ms, .. }
-            | Self::AwaitTurn { wait_ms, .. } => *wait_ms,
+            | Self::AwaitTurn { wait_ms, .. }
+            | Self::AwaitJob { wait_ms, .. } => *wait_ms,
             _ => 0,
         }
     }
@@ -412,7 +478,8 @@ impl Command {
             Self::Acquire(acquire) => Some(&mut acquire.wait_ms),
             Self::AcceptSession { wait_ms, .. }
             | Self::WatchLease { wait_ms, .. }
-            | Self::AwaitTurn { wait_ms, .. } => Some(wait_ms),
+            | Self::AwaitTurn { wait_ms, .. }
+            | Self::AwaitJob { wait_ms, .. } => Some(wait_ms),
             _ => None,
         }
     }

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::fence;
-use crate::name::{LeaseName, MemberId, QueueName, SequenceNumber, SessionId, Term};
+use crate::name::{JobName, LeaseName, MemberId, QueueName, SequenceNumber, SessionId, Term};
 use crate::right::Right;
 
 /// Why the rules said no.
@@ -97,6 +97,12 @@ pub enum Refusal {
         /// On what.
         on: String,
     },
+    /// No job of that name.
+    JobNotFound(JobName),
+    /// The job has ended.
+    JobEnded(JobName),
+    /// The job has not ended.
+    JobOpen(JobName),
     /// It was asked under a term that is not held.
     Fenced {
         /// The election.
@@ -263,6 +269,17 @@ impl fmt::Display for Refusal {
                 "the credential gives no right to {right} on {on}; whoever keeps the server's keys \
                  can grant it"
             ),
+            Self::JobNotFound(job) => write!(
+                f,
+                "there is no job {job:?}; it was never created, or it ended and its retention is over"
+            ),
+            Self::JobEnded(job) => write!(
+                f,
+                "job {job:?} has ended and takes no more items; create another one under another name"
+            ),
+            Self::JobOpen(job) => {
+                write!(f, "job {job:?} has not ended; cancel it first, or wait for its end")
+            }
             Self::Fenced { election, term, newest } => fence::explain(f, election, *term, *newest),
         }
     }

@@ -53,6 +53,7 @@ pub mod few;
 pub mod fixed;
 pub mod fleet;
 pub mod flow;
+pub mod job;
 mod keys;
 pub mod lease;
 pub mod ledger;

@@ -112,6 +112,23 @@ pub const LEASES_MAX: usize = 1_000_000;
 /// Slots of one lease: so many may hold it at once.
 pub const SLOTS_MAX: u32 = 1024;
 
+/// Jobs in one shard, those that have ended and are still kept included.
+pub const JOBS_MAX: usize = 100_000;
+/// Items of one job: each has a record for as long as the job is kept.
+pub const JOB_ITEMS_MAX: u32 = 1_000_000;
+/// The result of one item: whoever gathers reads them all. What is larger belongs where the work
+/// was done, and its address into the result.
+pub const RESULT_BYTES_MAX: u32 = 64 * 1024;
+/// How long a job is kept after its end, if nobody says otherwise: a day, for whoever was away.
+pub const JOB_RETENTION_MS_DEFAULT: u64 = 24 * 3600 * 1000;
+/// How long it may be kept: what is wanted for longer is not a queue's business.
+pub const JOB_RETENTION_MS_MAX: u64 = 366 * 24 * 3600 * 1000;
+/// What one job costs in memory: names, settings, counters.
+pub const JOB_MEMORY_BYTES: u64 = 512;
+/// What one item costs in memory beside its message, or its result once it is done: a record, and the
+/// way from the message to it.
+pub const ITEM_MEMORY_BYTES: u64 = 64;
+
 /// What one waiting message costs in memory, for the budget: its record, its content's entry, its
 /// place in a lane. Measured by `bench`, asserted there.
 pub const MESSAGE_MEMORY_BYTES: u64 = 160;
@@ -134,4 +151,5 @@ const _: () = assert!(RECEIVE_MESSAGES_MAX <= UNSETTLED_PER_MEMBER_MAX);
 const _: () = assert!(PROPERTIES_BYTES_MAX < CONTENT_BYTES_MAX as usize);
 const _: () = assert!(PRIORITY_USUAL <= PRIORITY_MAX);
 const _: () = assert!(KEY_BYTES_MAX <= NAME_BYTES_MAX);
+const _: () = assert!(RESULT_BYTES_MAX < CONTENT_BYTES_MAX);
 const _: () = assert!(LEASE_TRUST_PERCENT < 100 && LEASE_GRACE_PERCENT > 100);

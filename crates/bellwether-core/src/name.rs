@@ -97,6 +97,11 @@ text_name!(
     "lease name"
 );
 text_name!(
+    /// Name of a job. Case matters.
+    JobName,
+    "job name"
+);
+text_name!(
     /// Name of a session: an ordered group of messages.
     SessionId,
     "session id"
@@ -191,6 +196,10 @@ number!(
 number!(
     /// The ledger's number for a queue; never reused.
     QueueId(u32)
+);
+number!(
+    /// The ledger's number for a job; never reused.
+    JobId(u32)
 );
 number!(
     /// A member's number for a request. A request with the same number is the same request.

@@ -4,6 +4,7 @@ use crate::backup::BackupStep;
 use crate::command::{LeaseKind, ReleaseReason};
 use crate::content::{ContentId, Place};
 use crate::error::Refusal;
+use crate::job::{ItemInfo, JobInfo};
 pub use crate::load::{Busy, Load, Report};
 use crate::message::{MessageView, Reason};
 use crate::name::{
@@ -108,6 +109,22 @@ pub enum Outcome {
         /// It is.
         next: bool,
     },
+    /// The job is there.
+    JobCreated {
+        /// It was there before.
+        existed: bool,
+    },
+    /// So many items were sent; the others were known already.
+    Dispatched {
+        /// How many.
+        sent: u32,
+    },
+    /// The job.
+    Job(Box<JobInfo>),
+    /// The jobs.
+    Jobs(Vec<JobInfo>),
+    /// Items; the results of those that have one travel beside the outcome, in their order.
+    Items(Vec<ItemInfo>),
     /// A step of a backup; its bytes travel beside the outcome.
     Backup(BackupStep),
     /// How much there is to do.

@@ -24,6 +24,7 @@ use std::fmt;
 use crate::command::Command;
 use crate::error::Refusal;
 use crate::fence::Fence;
+use crate::name::{Part, QueueName};
 
 /// What one may do.
 ///
@@ -94,6 +95,11 @@ impl Grant {
                     self.realm == Realm::Queues && self.scope.has_queue(queue, part)
                 }
                 Of::Lease(lease) => self.realm == Realm::Elections && self.scope.has_lease(lease),
+                Of::Job(job) => {
+                    let name = QueueName::new(job.as_str());
+                    let has = |name: QueueName| self.scope.has_queue(&name, Part::Main);
+                    self.realm == Realm::Queues && name.is_ok_and(has)
+                }
                 Of::Every(realm) => self.realm == realm && self.scope == Scope::Everything,
             }
     }

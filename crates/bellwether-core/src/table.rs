@@ -43,7 +43,6 @@ impl<T> Default for Table<T> {
     }
 }
 
-
 /// Where a number stands in a sorted list, or belongs.
 fn find<V>(list: &[(u64, V)], number: u64) -> Result<usize, usize> {
     let Some((last, _)) = list.last() else { return Err(0) };
@@ -281,7 +280,9 @@ mod tests {
             assert_eq!(table.get(key), model.get(&key));
         }
         let page = Page::<u64>::LEN as u64;
-        for from in [0, 1, page - 1, page, next / 3, next / 2, next / 2 + 1, next - 1, next, next + 1] {
+        for from in
+            [0, 1, page - 1, page, next / 3, next / 2, next / 2 + 1, next - 1, next, next + 1]
+        {
             let found = table.range(from).map(|(k, v)| (k, *v));
             assert!(found.eq(model.range(from..).map(|(k, v)| (*k, *v))), "from {from}");
         }

@@ -14,6 +14,8 @@ mod fences;
 mod forwarding;
 #[path = "ledger/importing.rs"]
 mod importing;
+#[path = "ledger/jobs.rs"]
+mod jobs;
 #[path = "ledger/leases.rs"]
 mod leases;
 #[path = "ledger/load.rs"]

@@ -16,6 +16,7 @@ use bytes::Bytes;
 
 use crate::error::Error;
 use crate::handle::unreachable_outcome;
+use crate::job;
 use crate::message::{self, Message, Overlay, Value};
 use crate::queue::{Queue, ms};
 
@@ -301,6 +302,29 @@ impl Delivery {
     /// The work is done: the message goes.
     pub fn complete(self) -> impl Future<Output = Result<(), Error>> + Send {
         self.settle(Disposition::Complete)
+    }
+
+    /// The work is done, and this came of it: if the message is an item of a job, the result is kept
+    /// with the job until that is forgotten. False if no job took it: the message is none of an open
+    /// job, or its job has ended without it.
+    pub async fn complete_with(mut self, result: impl Into<Bytes>) -> Result<bool, Error> {
+        let content: Bytes = result.into();
+        let bytes = u32::try_from(content.len()).unwrap_or(u32::MAX);
+        let result = Some(NewContent { index: 0, bytes });
+        let (from, token) = (self.queue.path.clone(), self.token);
+        let command = Command::CompleteItem { from, token, result };
+        // Until it is known to be settled, dropping it gives it back.
+        let outcome = self.queue.ask_with(command, Few::One(content)).await?.outcome;
+        self.if_dropped = None;
+        match outcome {
+            Outcome::Count(kept) => Ok(kept > 0),
+            other => unreachable_outcome(&other),
+        }
+    }
+
+    /// Of which job it is an item, and which.
+    pub fn item(&self) -> Option<(&str, u32)> {
+        job::item_of(self)
     }
 
     /// The work failed: the message comes back at once.

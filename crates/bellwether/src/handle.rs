@@ -5,8 +5,9 @@ use std::sync::Arc;
 use bellwether_core::command::{Command, Request};
 use bellwether_core::fence::Fence;
 use bellwether_core::few::Few;
+use bellwether_core::job::JobInfo;
 use bellwether_core::limits;
-use bellwether_core::name::{LeaseName, MemberId, MemberSlot, QueueName};
+use bellwether_core::name::{JobName, LeaseName, MemberId, MemberSlot, QueueName};
 use bellwether_core::outcome::{LeaseInfo, MemberHealth, MemberInfo, Outcome, QueueInfo};
 use bellwether_core::settings::QueueSettings;
 use bytes::Bytes;
@@ -19,6 +20,7 @@ use crate::engine::pending::Pending;
 use crate::engine::remote::{Remote, RemoteOptions};
 use crate::engine::{Call, Engine, Reply, call};
 use crate::error::Error;
+use crate::job::Job;
 use crate::lease::Lease;
 use crate::open::Open;
 use crate::queue::Queue;
@@ -141,6 +143,24 @@ impl Bellwether {
     pub fn queue(&self, name: &str) -> Result<Queue, Error> {
         let queue = Queue::new(Arc::clone(&self.inner), QueueName::new(name)?);
         Ok(Queue { fence: self.fence.clone(), ..queue })
+    }
+
+    /// A handle to a job; nothing is asked of the store yet.
+    pub fn job(&self, name: &str) -> Result<Job, Error> {
+        let job = Job::new(Arc::clone(&self.inner), JobName::new(name)?);
+        Ok(match &self.fence {
+            Some(fence) => job.with_fence(fence),
+            None => job,
+        })
+    }
+
+    /// All jobs that are kept, by name.
+    pub async fn jobs(&self) -> Result<Vec<JobInfo>, Error> {
+        let command = Command::ListJobs { after: None, max: u32::MAX };
+        match self.inner.ask(command).await?.outcome {
+            Outcome::Jobs(jobs) => Ok(jobs),
+            other => unreachable_outcome(&other),
+        }
     }
 
     /// A handle to an election; nothing is asked of the store yet.

@@ -40,6 +40,7 @@
 //! | [`Queue`], [`Message`], [`Delivery`], [`Session`] | sending, receiving, settling |
 //! | [`Pump`] | running a handler over a queue |
 //! | [`scaler`], [`ScaledPump`] | as many consumers as there is work for |
+//! | [`Job`] | work fanned out as messages and gathered again |
 //! | [`Election`], [`Leadership`], [`Lease`] | leading, and fencing what a leader writes |
 //! | [`Shards`] | leading a fair part of many |
 //! | [`Elections`] | leading on an engine that runs already |
@@ -75,6 +76,7 @@ pub mod fleet;
 #[cfg(feature = "guardian")]
 pub mod guardian;
 mod handle;
+pub mod job;
 pub mod journal;
 pub mod lease;
 mod leases;
@@ -109,6 +111,7 @@ pub use elector::{
 pub use error::Error;
 pub use export::Exported;
 pub use handle::Bellwether;
+pub use job::{Gathered, Item, Job};
 pub use lease::{Grant, Lease, Ttl};
 pub use leases::Facts as EngineFacts;
 pub use message::Message;

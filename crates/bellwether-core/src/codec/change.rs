@@ -33,6 +33,9 @@ mod tag {
     pub(super) const LEASE_SLOT: u8 = 30;
     /// Totals of a queue that has dropped messages to make room; else they are written as ever.
     pub(super) const QUEUE_TOTALS_SHED: u8 = 50;
+    pub(super) const JOB: u8 = 40;
+    pub(super) const JOB_GONE: u8 = 41;
+    pub(super) const ITEMS: u8 = 42;
 }
 
 macro_rules! put {
@@ -91,6 +94,11 @@ pub fn encode_change(change: &Change, now: BootTime, out: &mut Vec<u8>) {
         Change::Lease { name, slot, lease } => {
             put!(out, tag::LEASE_SLOT, name, slot);
             put_lease(lease, now, out);
+        }
+        Change::Job { id, record } => put!(out, tag::JOB, id, record),
+        Change::JobGone { id } => put!(out, tag::JOB_GONE, id),
+        Change::Items { job, first, count, state } => {
+            put!(out, tag::ITEMS, job, first, count, state);
         }
         Change::TermsFrom { term } => put!(out, tag::TERMS_FROM, term),
         Change::TermEnded { name, term, at, by } => {
@@ -160,6 +168,14 @@ pub fn decode_change(reader: &mut Reader<'_>, now: BootTime) -> Result<Change, B
             name: Wire::get(r)?,
             slot: get_slot(r)?,
             lease: Box::new(get_lease(r)?),
+        },
+        tag::JOB => Change::Job { id: Wire::get(r)?, record: Wire::get(r)? },
+        tag::JOB_GONE => Change::JobGone { id: Wire::get(r)? },
+        tag::ITEMS => Change::Items {
+            job: Wire::get(r)?,
+            first: Wire::get(r)?,
+            count: Wire::get(r)?,
+            state: Wire::get(r)?,
         },
         tag::TERMS_FROM => Change::TermsFrom { term: Wire::get(r)? },
         tag::TERM_ENDED => Change::TermEnded {

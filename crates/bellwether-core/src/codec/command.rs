@@ -91,6 +91,13 @@ wire_enum!(Command, "a command", {
     90 => ReadLoad { queue },
     91 => Report { lease, text },
     92 => ListReports { lease },
+    60 => CreateJob { job, settings, items, gather },
+    61 => Dispatch { job, first, messages, items },
+    62 => CompleteItem { from, token, result },
+    63 => EndJob { job, how },
+    64 => AwaitJob { job, wait_ms },
+    65 => ListJobs { after, max },
+    66 => ListItems { job, from, max, which },
 });
 
 wire_struct!(Receive { from, session, max, mode, wait_ms, lock_ms });

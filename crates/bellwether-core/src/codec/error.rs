@@ -26,6 +26,9 @@ wire_enum!(Refusal, "a refusal", {
     18 => Forbidden { right, on },
     19 => Fenced { election, term, newest },
     50 => QueueBusy { queue, messages_max, retry_after_ms },
+    60 => JobNotFound(job),
+    61 => JobEnded(job),
+    62 => JobOpen(job),
 });
 
 wire_enum!(Right, "a right", { 1 => Listen, 2 => Send, 3 => Manage });

@@ -25,6 +25,7 @@
 mod change;
 mod command;
 mod error;
+mod job;
 mod lease;
 mod message;
 mod name;

@@ -4,9 +4,9 @@ use super::wire::{Wire, put_text, wire_enum, wire_number, wire_struct};
 use super::{BadBytes, Reader};
 use crate::content::{ContentId, Place};
 use crate::name::{
-    At, DeliveryNumber, Incarnation, Key, LeaseId, LeaseName, LockToken, MemberId, MemberSlot,
-    Part, QueueId, QueueName, QueuePath, RequestNumber, SequenceNumber, SessionId, SessionToken,
-    Term,
+    At, DeliveryNumber, Incarnation, JobId, JobName, Key, LeaseId, LeaseName, LockToken, MemberId,
+    MemberSlot, Part, QueueId, QueueName, QueuePath, RequestNumber, SequenceNumber, SessionId,
+    SessionToken, Term,
 };
 use crate::time::WallTime;
 
@@ -26,13 +26,14 @@ macro_rules! wire_name {
 }
 wire_name! {
     QueueName, "a queue name";
+    JobName, "a job name";
     LeaseName, "a lease name";
     SessionId, "a session id";
     Key, "a key";
 }
 
 wire_number! {
-    ContentId, DeliveryNumber, Incarnation, LeaseId, MemberId, MemberSlot, QueueId, RequestNumber,
+    ContentId, DeliveryNumber, Incarnation, JobId, LeaseId, MemberId, MemberSlot, QueueId, RequestNumber,
     SequenceNumber, Term, WallTime,
 }
 

@@ -40,6 +40,11 @@ wire_enum!(Outcome, "an outcome", {
     31 => Turn { next },
     90 => Load(load),
     91 => Reports(reports),
+    60 => JobCreated { existed },
+    61 => Dispatched { sent },
+    62 => Job(info),
+    63 => Jobs(infos),
+    64 => Items(items),
 });
 
 impl Wire for Load {

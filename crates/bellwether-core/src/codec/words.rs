@@ -11,6 +11,7 @@ const UNKNOWN: &str = "value";
 const WORDS: &[&str] = &[
     // Kinds of names, and what is wrong with one.
     "queue name",
+    "job name",
     "lease name",
     "session id",
     "scope",
@@ -42,6 +43,10 @@ const WORDS: &[&str] = &[
     "overflow",
     // What a request names.
     "backup",
+    "deadline_ms",
+    "retention_ms",
+    "gather",
+    "items",
     "call",
     "fence",
     "messages",
@@ -63,6 +68,9 @@ const WORDS: &[&str] = &[
     "the changed properties",
     "queues",
     "leases",
+    "jobs",
+    "items of one job",
+    "the result of an item",
     "a session's state",
     "a member's metadata",
     "a holder's metadata",

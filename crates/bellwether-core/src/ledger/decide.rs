@@ -68,6 +68,23 @@ impl Ledger {
             }
             Command::Explain { queue, sequence } => self.explain(now, queue, *sequence),
             Command::Import { to, messages } => self.import(now, to, messages, fx),
+            Command::CreateJob { job, settings, items, gather } => {
+                self.create_job(now, job, settings, *items, *gather, fx)
+            }
+            Command::Dispatch { job, first, messages, items } => {
+                self.dispatch(now, job, *first, messages, *items, fx)
+            }
+            Command::CompleteItem { from, token, result } => {
+                self.complete_item(now, from, *token, *result, fx)
+            }
+            Command::EndJob { job, how } => self.end_job(now, job, *how, fx),
+            Command::AwaitJob { job, wait_ms } => {
+                return self.await_job(now, ticket, request, job, *wait_ms);
+            }
+            Command::ListJobs { after, max } => Ok(self.list_jobs(after.as_ref(), *max)),
+            Command::ListItems { job, from, max, which } => {
+                self.list_items(job, *from, *max, *which)
+            }
             Command::Join { id, metadata, ttl_ms } => self.join(now, *id, metadata, *ttl_ms, fx),
             Command::Heartbeat { held } => self.heartbeat(now, member, held),
             Command::Leave => self.leave(now, member, EndedBy::Goodbye, fx),

@@ -142,6 +142,8 @@ impl Outcome {
                 | Self::Settled { .. }
                 | Self::Session(Some(_))
                 | Self::Breaking { .. }
+                | Self::JobCreated { .. }
+                | Self::Dispatched { .. }
         )
     }
 }
@@ -167,6 +169,9 @@ impl Command {
                 | Self::ListLeases { .. }
                 | Self::LeaseHistory { .. }
                 | Self::Backup { .. }
+                | Self::AwaitJob { .. }
+                | Self::ListJobs { .. }
+                | Self::ListItems { .. }
                 | Self::Heartbeat { .. }
                 | Self::ReadLoad { .. }
                 | Self::Report { .. }

@@ -17,6 +17,8 @@ mod decide;
 mod explain;
 mod fences;
 mod import;
+mod items;
+mod jobs;
 mod keep;
 mod lease_timers;
 mod leases;
@@ -52,7 +54,7 @@ use crate::error::Refusal;
 use crate::limits;
 use crate::message::{Message, State};
 use crate::name::{
-    At, Incarnation, LeaseName, MemberId, MemberSlot, Part, QueueId, QueueName, Term, Ticket,
+    At, Incarnation, JobId, LeaseName, MemberId, MemberSlot, Part, QueueId, QueueName, Term, Ticket,
 };
 use crate::outcome::{Answer, Barrier, Outcome};
 use crate::queue::Queue;
@@ -60,6 +62,7 @@ use crate::ready::LaneId;
 use crate::time::{BootTime, Now};
 
 use fences::Fences;
+use items::Jobs;
 use reports::Reports;
 pub use snapshot::SnapshotCursor;
 use timers::{Timer, Timers};
@@ -114,6 +117,7 @@ pub struct Ledger {
     last_lease: u32,
     /// No new term is below this one.
     terms_from: Term,
+    jobs: Jobs,
 
     /// Ready, but not yet visible: the frame that made them so, in order.
     fresh: VecDeque<(u64, At)>,
@@ -143,6 +147,7 @@ enum Waits {
     Lease(u32),
     Watch(u32),
     Turn(u32),
+    Job(JobId),
 }
 
 impl Ledger {
@@ -172,6 +177,7 @@ impl Ledger {
             lease_names: BTreeMap::new(),
             last_lease: 0,
             terms_from: Term(0),
+            jobs: Jobs::default(),
             fresh: VecDeque::new(),
             stirred: BTreeSet::new(),
             stirred_lines: BTreeSet::new(),
@@ -344,6 +350,9 @@ impl Ledger {
             Waits::Lease(lease) | Waits::Watch(lease) | Waits::Turn(lease) => {
                 self.leave_lease(lease, ticket)
             }
+            Waits::Job(id) => {
+                self.jobs.by_id.get_mut(&id).and_then(|job| job.waits.remove(&ticket))
+            }
         };
         if let Waits::Messages(queue, ..) | Waits::Session(queue) = waits {
             // It was in use until now.
@@ -377,7 +386,7 @@ impl Ledger {
     /// How long until something becomes due; `None` if nothing ever will.
     pub fn next_deadline_ms(&self, now: Now) -> Option<u64> {
         let stirred = !self.stirred.is_empty() || !self.stirred_lines.is_empty();
-        if stirred || !self.forwarding.is_empty() {
+        if stirred || !self.forwarding.is_empty() || self.jobs.has_chores() {
             return Some(0);
         }
         self.timers.next_ms(now)
@@ -459,7 +468,9 @@ impl Ledger {
 
     /// What the ledger holds in memory, for the budget.
     pub fn memory_bytes(&self) -> u64 {
-        self.messages * limits::MESSAGE_MEMORY_BYTES + self.seen * limits::SEEN_MEMORY_BYTES
+        self.messages * limits::MESSAGE_MEMORY_BYTES
+            + self.seen * limits::SEEN_MEMORY_BYTES
+            + self.jobs.memory_bytes()
     }
 }
 

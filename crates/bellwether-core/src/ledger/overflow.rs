@@ -3,7 +3,7 @@
 //! Nothing goes in silence: a sender is refused and told when to come again, a message that is
 //! dropped is counted as shed, and one that spills over is counted as forwarded.
 
-use crate::change::{Change, Departure};
+use crate::change::Departure;
 use crate::error::Refusal;
 use crate::limits;
 use crate::message::{NewMessage, State};
@@ -92,7 +92,7 @@ impl Ledger {
         let sequence = waiting(queue, *oldest).next()?;
         *oldest = sequence + 1;
         let at = At { queue: id, part: Part::Main, sequence: SequenceNumber(sequence) };
-        self.emit(now, Change::Gone { at, why: Departure::Shed }, fx);
+        self.depart(now, at, Departure::Shed, fx);
         None
     }
 

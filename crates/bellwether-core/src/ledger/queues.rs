@@ -40,6 +40,7 @@ impl Ledger {
             created_at: now.wall,
         };
         self.emit(now, change, fx);
+        self.send_owed(now, name, fx);
         Ok(Outcome::QueueCreated { existed: false })
     }
 
@@ -157,7 +158,7 @@ impl Ledger {
         let count = doomed.len() as u64;
         for sequence in doomed {
             let at = At { queue: id, part, sequence: SequenceNumber(sequence) };
-            self.emit(now, Change::Gone { at, why: Departure::Purged }, fx);
+            self.depart(now, at, Departure::Purged, fx);
         }
         Ok(Outcome::Count(count))
     }
@@ -178,7 +179,7 @@ impl Ledger {
             let is_free =
                 |m: &crate::message::Message| !matches!(m.standing.state, State::Locked(_));
             if self.message(at).is_some_and(is_free) {
-                self.emit(now, Change::Gone { at, why: Departure::Purged }, fx);
+                self.depart(now, at, Departure::Purged, fx);
                 count += 1;
             }
         }
@@ -306,6 +307,10 @@ impl Ledger {
                 (Err(kind(entry.name.clone()).into()), Barrier::Durable)
             }
             Waits::Turn(_) => (Ok(Outcome::Turn { next: false }), Barrier::Durable),
+            Waits::Job(id) => {
+                let info = self.jobs.by_id[&id].info();
+                (Ok(Outcome::Job(Box::new(info))), Barrier::Durable)
+            }
             Waits::Watch(lease) => {
                 (Ok(self.describe_lease(now, &self.leases[&lease].name)), Barrier::Durable)
             }

@@ -202,7 +202,7 @@ impl Ledger {
             }
             ReceiveMode::ReceiveAndDelete => {
                 let view = self.view(at, message);
-                self.emit(now, Change::Gone { at, why: Departure::Completed }, fx);
+                self.depart(now, at, Departure::Completed, fx);
                 view
             }
         }
@@ -386,7 +386,7 @@ impl Ledger {
         if self.queues[&at.queue].settings.dead_letter_expired {
             self.dead_letter(now, at, crate::message::Reason::TtlExpired, None, fx);
         } else {
-            self.emit(now, Change::Gone { at, why: Departure::Expired }, fx);
+            self.depart(now, at, Departure::Expired, fx);
         }
     }
 }

@@ -103,7 +103,7 @@ impl Ledger {
 
     /// Everything that can be refused is refused before anything is changed: a batch is accepted
     /// whole or not at all.
-    fn check_send(&self, queue: &Queue, messages: &[NewMessage]) -> Result<(), Refusal> {
+    pub(super) fn check_send(&self, queue: &Queue, messages: &[NewMessage]) -> Result<(), Refusal> {
         let settings = &queue.settings;
         if !settings.status.can_send() {
             let (queue, operation) = (queue.name.clone(), Operation::Send);
@@ -155,7 +155,7 @@ impl Ledger {
         self.check_room(queue, messages)
     }
 
-    fn put_new(
+    pub(super) fn put_new(
         &mut self,
         now: Now,
         id: QueueId,
@@ -211,7 +211,7 @@ impl Ledger {
         for sequence in sequences {
             // The same number twice in one request is cancelled once.
             if self.message(at(sequence)).is_some() {
-                self.emit(now, Change::Gone { at: at(sequence), why: Departure::Cancelled }, fx);
+                self.depart(now, at(sequence), Departure::Cancelled, fx);
                 count += 1;
             }
         }
@@ -309,8 +309,22 @@ impl Ledger {
         moved
     }
 
-    /// Sets a message aside with its reason, in its queue's dead letters or where they go.
+    /// Sets a message aside with its reason. If it is an item, it has failed.
     pub(super) fn dead_letter(
+        &mut self,
+        now: Now,
+        at: At,
+        reason: Reason,
+        overlay: Option<ContentId>,
+        fx: &mut Effects,
+    ) {
+        let Some(content) = self.message(at).map(|message| message.content) else { return };
+        self.set_aside(now, at, reason, overlay, fx);
+        self.item_dead_lettered(now, content, reason, fx);
+    }
+
+    /// … in its queue's dead letters or where they go.
+    fn set_aside(
         &mut self,
         now: Now,
         at: At,
@@ -421,6 +435,7 @@ impl Ledger {
             }
             let how = Move { why, source: QueueId(0), hops: 0, not_after: WallTime::NEVER };
             let moved = self.move_to(now, dead, target_id, how, fx);
+            self.item_redriven(now, moved, fx);
             self.forward(now, moved, fx);
         }
         Ok(Outcome::Count(chosen.len() as u64))

@@ -101,6 +101,11 @@ impl Ledger {
                 }
             }
             Change::Lease { name, slot, lease } => self.set_lease(name, *slot, lease),
+            Change::Job { id, record } => self.set_job(*id, record, fx),
+            Change::JobGone { id } => self.set_job_gone(*id, fx),
+            Change::Items { job, first, count, state } => {
+                self.set_items(*job, *first, *count, *state, fx);
+            }
             // What happened changes nothing of how things are.
             Change::TermEnded { .. } => {}
             Change::TermsFrom { term } => self.terms_from = self.terms_from.max(*term),
@@ -130,6 +135,7 @@ impl Ledger {
         for session in queue.sessions.after(None) {
             self.contents.let_go(session.state, &mut fx.dropped);
         }
+        self.jobs.queue_gone();
     }
 
     fn set_message(
@@ -263,6 +269,7 @@ impl Ledger {
         if let Some(key) = unused {
             self.forget_key(at.queue, key);
         }
+        self.unlink_message(at, message.content);
     }
 
     #[allow(clippy::too_many_arguments, reason = "the fields of one change")]
@@ -319,6 +326,7 @@ impl Ledger {
         self.unsettled.change(None, Some(&message.standing.state));
         self.timers.set(at, message);
         queue.enter(at, message);
+        self.link_message(at, message.content);
     }
 }
 

@@ -83,7 +83,7 @@ impl Ledger {
         };
         match settlement.disposition {
             Disposition::Complete => {
-                self.emit(now, Change::Gone { at, why: Departure::Completed }, fx);
+                self.depart(now, at, Departure::Completed, fx);
             }
             Disposition::Abandon { delay_ms } => {
                 self.give_back(now, at, message, Return::Failure, delay_ms, overlay, fx);
@@ -151,6 +151,10 @@ impl Ledger {
         fx: &mut Effects,
     ) {
         let State::Locked(lock) = message.standing.state else { return };
+        if self.is_unwanted(at) {
+            self.emit(now, Change::Gone { at, why: Departure::Purged }, fx);
+            return;
+        }
         let old = message.standing;
         #[cfg(not(planted_bug = "count_forgotten"))]
         let counted = u32::from(how != Return::Release);

@@ -2,10 +2,11 @@
 
 use crate::change::{Change, KeptOutcome};
 use crate::content::{ContentId, Place};
+use crate::job::{ItemState, runs};
 use crate::limits;
 use crate::message::State;
 use crate::name::{
-    At, Incarnation, MemberSlot, Part, QueueId, RequestNumber, SequenceNumber, Term,
+    At, Incarnation, JobId, MemberSlot, Part, QueueId, RequestNumber, SequenceNumber, Term,
 };
 use crate::outcome::Outcome;
 use crate::queue::Queue;
@@ -31,6 +32,11 @@ enum Stage {
     Session(QueueId, LaneId),
     Seen(QueueId, u64),
     Message(QueueId, Part, u64),
+    Job(JobId),
+    ItemsDone(JobId, u32),
+    Results(JobId, u32),
+    ItemsPending(JobId, u32),
+    ItemsFailed(JobId, u32),
     Contents(u64),
     Done,
 }
@@ -60,6 +66,7 @@ impl Ledger {
         assert!(!self.live, "a ledger starts once");
         self.live = true;
         self.clock = now;
+        self.start_jobs();
         let ids: Vec<QueueId> = self.queues.keys().copied().collect();
         for id in ids {
             for part in [Part::Main, Part::Dead] {
@@ -72,6 +79,7 @@ impl Ledger {
             }
             self.start_queue(now, id);
         }
+        self.end_start_of_jobs();
         self.contents.forget_unreferenced();
         self.start_members(now, fx);
         // Nobody waits yet.
@@ -198,7 +206,7 @@ impl Ledger {
                 write_some(leases, max, Stage::Queue(QueueId(0)), write)
             }
             Stage::Queue(from) => match self.queues.range(from..).next() {
-                None => (0, Stage::Contents(0)),
+                None => (0, Stage::Job(JobId(0))),
                 Some((id, queue)) => (self.write_queue(queue, write), Stage::Session(*id, 0)),
             },
             Stage::Session(id, from) => {
@@ -240,6 +248,17 @@ impl Ledger {
                 };
                 write_some(messages, max, next, write)
             }
+            Stage::Job(from) => match self.jobs.by_id.range(from..).next() {
+                None => (0, Stage::Contents(0)),
+                Some((id, job)) => {
+                    write(Change::Job { id: *id, record: Box::new(job.record.clone()) });
+                    (1, Stage::ItemsDone(*id, 0))
+                }
+            },
+            Stage::ItemsDone(id, from)
+            | Stage::Results(id, from)
+            | Stage::ItemsPending(id, from)
+            | Stage::ItemsFailed(id, from) => self.write_items(stage, id, from, max, write),
             Stage::Contents(from) => {
                 let contents = self
                     .contents
@@ -251,6 +270,50 @@ impl Ledger {
         }
     }
 
+    /// The items of a job, one state after the other.
+    fn write_items(
+        &self,
+        stage: Stage,
+        id: JobId,
+        from: u32,
+        max: usize,
+        write: &mut dyn FnMut(Change),
+    ) -> (usize, Stage) {
+        let after = Stage::Job(JobId(id.0 + 1));
+        let Some(job) = self.jobs.by_id.get(&id) else { return (0, after) };
+        let items = &job.items;
+        let some = |first, count, state| Change::Items { job: id, first, count, state };
+        match stage {
+            Stage::ItemsDone(..) => {
+                let nothing = ItemState::Done { result: ContentId(0) };
+                let words = items.done_words(from).flat_map(|(first, bits)| runs(first, bits));
+                let done = words.map(|(first, count)| {
+                    (Stage::ItemsDone(id, first), some(first, count, nothing))
+                });
+                write_some(done, max, Stage::Results(id, 0), write)
+            }
+            Stage::Results(..) => {
+                let results = items.results(from).map(|(index, result)| {
+                    (Stage::Results(id, index), some(index, 1, ItemState::Done { result }))
+                });
+                write_some(results, max, Stage::ItemsPending(id, 0), write)
+            }
+            Stage::ItemsPending(..) => {
+                let pending = items.pending(from).map(|(index, content)| {
+                    (Stage::ItemsPending(id, index), some(index, 1, ItemState::Pending { content }))
+                });
+                write_some(pending, max, Stage::ItemsFailed(id, 0), write)
+            }
+            _ => {
+                let failed = items.failures(from).map(|(index, content, why)| {
+                    let state = ItemState::Failed { content, why };
+                    (Stage::ItemsFailed(id, index), some(index, 1, state))
+                });
+                write_some(failed, max, after, write)
+            }
+        }
+    }
+
     /// Which life it is; and the newest numbers given out, so that they are never given out again
     /// even if what bore them has gone: it is named as gone.
     fn write_opening(&self, write: &mut dyn FnMut(Change)) -> (usize, Stage) {
@@ -258,6 +321,9 @@ impl Ledger {
         write(Change::QueueGone { id: self.last_queue });
         write(Change::MemberGone { slot: self.last_member, forgotten: true });
         write(Change::ContentAt { id: self.contents.last_id(), place: Place::default() });
+        if self.jobs.last.0 != 0 {
+            write(Change::JobGone { id: self.jobs.last });
+        }
         if self.terms_from.0 != 0 {
             write(Change::TermsFrom { term: self.terms_from });
         }

@@ -28,6 +28,7 @@ impl Ledger {
             self.fire(now, now.boot, timer, fx);
             self.serve_stirred(now, fx);
         }
+        self.sweep_jobs(now, fx);
         let forwarding: Vec<_> = self.forwarding.iter().copied().take(1).collect();
         for queue in forwarding {
             self.forward_some(now, queue, fx);
@@ -57,6 +58,7 @@ impl Ledger {
             Timer::Idle(queue) => self.idle_fired(now, due, queue, fx),
             Timer::Seen(queue) => self.seen_fired(now, queue),
             Timer::Member(slot) => self.member_fired(now, due, slot, fx),
+            Timer::Job(id) => self.job_fired(now, id, fx),
             Timer::Lease(index, slot) => self.lease_fired(now, due, (index, slot), fx),
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::deadlines::Deadlines;
 use crate::keys::KeyId;
 use crate::message::{Message, State};
-use crate::name::{At, DeliveryNumber, MemberSlot, Part, QueueId, Ticket};
+use crate::name::{At, DeliveryNumber, JobId, MemberSlot, Part, QueueId, Ticket};
 use crate::ready::LaneId;
 use crate::time::{BootTime, Now, WallTime};
 
@@ -31,6 +31,7 @@ pub(super) enum Timer {
     Member(MemberSlot),
     /// Which, and which of its slots.
     Lease(u32, u32),
+    Job(JobId),
 }
 
 /// All timers, of both clocks.

@@ -2,7 +2,7 @@
 
 use crate::command::{Command, Receive};
 use crate::error::Refusal;
-use crate::name::{LeaseName, Part, QueueName, QueuePath};
+use crate::name::{JobName, LeaseName, Part, QueueName, QueuePath};
 use crate::settings::Overflow;
 
 use super::{Realm, Right};
@@ -23,6 +23,8 @@ pub enum Of<'a> {
     Queue(&'a QueueName, Part),
     /// One election, and so its lease.
     Lease(&'a LeaseName),
+    /// One job. Its name counts as a queue's.
+    Job(&'a JobName),
     /// All there is.
     Every(Realm),
 }
@@ -34,6 +36,7 @@ impl Need<'_> {
             Of::Queue(queue, Part::Main) => format!("queue {queue:?}"),
             Of::Queue(queue, Part::Dead) => format!("the dead letters of queue {queue:?}"),
             Of::Lease(lease) => format!("election {lease:?}"),
+            Of::Job(job) => format!("job {job:?}"),
             Of::Every(Realm::Queues) => "all queues".into(),
             Of::Every(Realm::Elections) => "all elections".into(),
         };
@@ -90,6 +93,7 @@ impl<'a> Needs<'a> {
         match self.needs[0]?.of {
             Of::Queue(queue, _) => Some(queue.as_str()),
             Of::Lease(lease) => Some(lease.as_str()),
+            Of::Job(job) => Some(job.as_str()),
             Of::Every(_) => None,
         }
     }
@@ -150,6 +154,15 @@ pub fn needs(command: &Command) -> Needs<'_> {
         Command::DescribeSession { queue, .. } => Needs::one("show-session", Listen, of(queue)),
         Command::Explain { queue, .. } => Needs::one("explain", Listen, of(queue)),
         Command::Import { to, .. } => Needs::one("import", Manage, half(to)),
+        // Whoever may dispatch makes messages arrive in its queues: the one who creates it may send there.
+        Command::CreateJob { job, settings, .. } => Needs::one("create-job", Send, Of::Job(job))
+            .and_send([Some(&settings.queue), settings.gather_to.as_ref(), None]),
+        Command::Dispatch { job, .. } => Needs::one("dispatch", Send, Of::Job(job)),
+        Command::CompleteItem { from, .. } => Needs::one("complete-item", Listen, half(from)),
+        Command::EndJob { job, .. } => Needs::one("end-job", Manage, Of::Job(job)),
+        Command::AwaitJob { job, .. } => Needs::one("show-job", Listen, Of::Job(job)),
+        Command::ListJobs { .. } => Needs::one("list-jobs", Listen, Of::Every(Realm::Queues)),
+        Command::ListItems { job, .. } => Needs::one("list-items", Listen, Of::Job(job)),
         // A member alone can do nothing; what it does is looked at then.
         Command::Join { .. } => Needs::none("join"),
         Command::Heartbeat { .. } => Needs::none("heartbeat"),

@@ -4,6 +4,8 @@
 
 #[path = "golden/answers.rs"]
 mod answers;
+#[path = "golden/jobs.rs"]
+mod jobs;
 
 use super::random::Random;
 use super::{Coded, WRITTEN_AT, assert_same, bytes_of};
@@ -169,6 +171,9 @@ fn variant_of(change: &Change) -> usize {
         Change::Lease { .. } => 15,
         Change::TermsFrom { .. } => 16,
         Change::TermEnded { .. } => 17,
+        Change::Job { .. } => 18,
+        Change::JobGone { .. } => 19,
+        Change::Items { .. } => 20,
     }
 }
 
@@ -444,7 +449,7 @@ fn leases() -> Vec<(Change, &'static str)> {
 }
 
 fn all() -> Vec<(Change, &'static str)> {
-    [queues(), messages(), sessions_and_members(), outcomes(), leases()].concat()
+    [queues(), messages(), sessions_and_members(), outcomes(), leases(), jobs::changes()].concat()
 }
 
 fn hex_digit(value: u8) -> char {

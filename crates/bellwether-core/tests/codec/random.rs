@@ -5,8 +5,8 @@ use bellwether_core::error::Refusal;
 use bellwether_core::few::Few;
 use bellwether_core::message::{Standing, State};
 use bellwether_core::name::{
-    DeliveryNumber, Incarnation, Key, LeaseId, LeaseName, MemberId, MemberSlot, QueueId, QueueName,
-    RequestNumber, SequenceNumber, SessionId, Term,
+    DeliveryNumber, Incarnation, JobId, JobName, Key, LeaseId, LeaseName, MemberId, MemberSlot,
+    QueueId, QueueName, RequestNumber, SequenceNumber, SessionId, Term,
 };
 use bellwether_core::outcome::{Outcome, Sequences};
 use bellwether_core::rank::Rank;
@@ -85,6 +85,8 @@ random! {
     String: |rng| text(0, rng);
     &'static str: |rng| ["queue name", "it is empty", "lock_ms", "value"][rng.below(4) as usize];
     QueueName: |rng| QueueName::new(&text(1, rng)).unwrap();
+    JobName: |rng| JobName::new(&text(1, rng)).unwrap();
+    JobId: |rng| JobId(u32::random(rng));
     LeaseName: |rng| LeaseName::new(&text(1, rng)).unwrap();
     SessionId: |rng| SessionId::new(&text(1, rng)).unwrap();
     Key: |rng| Key::new(&text(1, rng).chars().take(30).collect::<String>()).unwrap();

@@ -12,6 +12,10 @@ use bellwether_core::command::{
 };
 use bellwether_core::error::{LeaseRefusal, Operation, Refusal};
 use bellwether_core::fence::Fence;
+use bellwether_core::job::{
+    EndJob, Ended, Ending, Failure, ItemInfo, ItemMessage, ItemState, JobInfo, JobRecord,
+    JobSettings, OnFailure, Which,
+};
 use bellwether_core::lease::{self, Lease};
 use bellwether_core::message::{Lock, Message, MessageView, NewMessage, Reason, State};
 use bellwether_core::name::{At, LockToken, Part, QueuePath, SessionToken};
@@ -77,6 +81,9 @@ random_enum!(Change {
     Lease { name, slot, lease },
     TermsFrom { term },
     TermEnded { name, term, at, by },
+    Job { id, record },
+    JobGone { id },
+    Items { job, first, count, state },
 });
 random_struct!(change::Hold { member, lock_ms, incarnation });
 random_enum!(Departure {
@@ -203,6 +210,9 @@ random_enum!(Refusal {
     Lease(refusal),
     Forbidden { right, on },
     Fenced { election, term, newest },
+    JobNotFound(job),
+    JobEnded(job),
+    JobOpen(job),
 });
 random_enum!(Right { Listen, Send, Manage });
 random_enum!(Operation { Send, Receive });
@@ -249,6 +259,11 @@ random_enum!(Outcome {
     Turn { next },
     Load(load),
     Reports(reports),
+    JobCreated { existed },
+    Dispatched { sent },
+    Job(info),
+    Jobs(infos),
+    Items(items),
 });
 random_struct!(Load { counts, totals, oldest_ms, is_paused, busy });
 random_struct!(Busy { member, deliveries });
@@ -381,7 +396,37 @@ random_enum!(Command {
     ReadLoad { queue },
     Report { lease, text },
     ListReports { lease },
+    CreateJob { job, settings, items, gather },
+    Dispatch { job, first, messages, items },
+    CompleteItem { from, token, result },
+    EndJob { job, how },
+    AwaitJob { job, wait_ms },
+    ListJobs { after, max },
+    ListItems { job, from, max, which },
 });
+random_struct!(JobSettings { queue, gather_to, on_failure, deadline_ms, retention_ms });
+random_struct!(JobRecord { name, settings, gather, created_at, items, ended, gathered });
+random_struct!(JobInfo {
+    name,
+    settings,
+    created_at,
+    items,
+    dispatched,
+    next,
+    done,
+    failed,
+    ended,
+    gathered,
+});
+random_struct!(Ended { how, at });
+random_enum!(OnFailure { Wait, Fail, Gaps });
+random_enum!(Ending { Completed, Gaps, Failed, Cancelled, Overdue });
+random_enum!(EndJob { Cancel, AcceptGaps, Forget });
+random_enum!(ItemState { Pending { content }, Done { result }, Failed { content, why } });
+random_enum!(Failure { DeadLettered { reason }, Expired, Removed, QueueGone });
+random_struct!(ItemInfo { index, state, place, message });
+random_struct!(ItemMessage { queue, part, sequence, is_locked, deliveries });
+random_enum!(Which { All, Pending, Done, Failed });
 random_struct!(TermInfo { term, kind, granted_at, holder, metadata, left_as });
 random_enum!(LeftAs { Held, Released, Broken, Ended { at, by } });
 random_enum!(EndedBy { Released { reason }, Goodbye, Died, RanOut, Broken, ChangedId, Disconnected });

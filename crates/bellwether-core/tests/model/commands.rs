@@ -20,6 +20,9 @@ use bellwether_core::time::WallTime;
 use super::naive::Answer;
 use super::world::{World, nobodys};
 
+#[path = "commands_jobs.rs"]
+mod jobs;
+
 const QUEUES: &[&str] = &["a", "b", "c", "s", "t"];
 const SESSIONS: &[&str] = &["x", "y", "z"];
 const LEASES: &[&str] = &["l", "m"];
@@ -186,6 +189,9 @@ impl World {
     }
 
     fn random_command(&mut self, member: MemberSlot) -> Command {
+        if self.one_in(8) {
+            return self.about_jobs();
+        }
         match self.chance.below(1000) {
             0..40 => self.create_queue(),
             40..55 => self.update_queue(),

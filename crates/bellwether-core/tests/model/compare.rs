@@ -2,6 +2,7 @@
 
 use bellwether_core::content::{ContentId, Place};
 use bellwether_core::error::Refusal;
+use bellwether_core::job::{ItemInfo, ItemState};
 use bellwether_core::message::MessageView;
 use bellwether_core::outcome::{Outcome, Sequences};
 
@@ -28,8 +29,19 @@ pub fn plain_outcome(outcome: &Outcome) -> Outcome {
             let refused = refused.iter().map(|(i, refusal)| (*i, plain_refusal(refusal)));
             Outcome::Settled { refused: refused.collect() }
         }
+        Outcome::Items(items) => Outcome::Items(items.iter().map(plain_item).collect()),
         other => other.clone(),
     }
+}
+
+fn plain_item(item: &ItemInfo) -> ItemInfo {
+    let plain = |id: ContentId| ContentId(id.0.min(1));
+    let state = match item.state {
+        ItemState::Pending { content } => ItemState::Pending { content: plain(content) },
+        ItemState::Done { result } => ItemState::Done { result: plain(result) },
+        ItemState::Failed { content, why } => ItemState::Failed { content: plain(content), why },
+    };
+    ItemInfo { state, place: Place::default(), ..item.clone() }
 }
 
 fn plain_refusal(refusal: &Refusal) -> Refusal {

@@ -8,6 +8,8 @@
 
 #[path = "naive/forward.rs"]
 mod forward;
+#[path = "naive/jobs.rs"]
+mod jobs;
 #[path = "naive/leases.rs"]
 mod leases;
 #[path = "naive/load.rs"]
@@ -36,6 +38,7 @@ use bellwether_core::name::{LeaseName, QueueName, SessionId, Term, Ticket};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::{BootTime, Now};
 
+use jobs::Job;
 use leases::Lease;
 use load::Told;
 use members::Member;
@@ -52,6 +55,10 @@ pub struct Naive {
     pub members: Vec<Member>,
     pub members_ever: u32,
     pub leases: Vec<Lease>,
+    pub jobs: Vec<Job>,
+    pub jobs_ever: u32,
+    /// Results of jobs that are forgotten.
+    pub remains_bytes: u64,
     pub waits: Vec<Wait>,
     pub reports: Vec<Told>,
     pub answers: Vec<(Ticket, Answer)>,
@@ -71,13 +78,14 @@ pub struct Wait {
     pub for_what: ForWhat,
 }
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub enum ForWhat {
     Messages { queue: u32, receive: Receive, lock_ms: u32 },
     Session { queue: u32, session: Option<SessionId> },
     Lease(Acquire),
     Watch(LeaseName),
     Turn(LeaseName),
+    Job(u32),
 }
 
 /// What time brings.
@@ -93,6 +101,7 @@ pub enum Event {
     Idle { queue: u32 },
     Presence { slot: u32 },
     Lease { first: Option<usize>, slot: u32, index: usize },
+    Job { id: u32 },
 }
 
 impl Naive {
@@ -106,6 +115,9 @@ impl Naive {
             members: Vec::new(),
             members_ever: 0,
             leases: Vec::new(),
+            jobs: Vec::new(),
+            jobs_ever: 0,
+            remains_bytes: 0,
             waits: Vec::new(),
             reports: Vec::new(),
             answers: Vec::new(),
@@ -207,6 +219,23 @@ impl Naive {
             Command::ListSessions { queue, after, max } => {
                 self.list_sessions(queue, after.as_ref(), *max)
             }
+            Command::CreateJob { job, settings, items, gather } => {
+                self.create_job(job, settings, *items, *gather)
+            }
+            Command::Dispatch { job, first, messages, items } => {
+                self.dispatch(job, *first, messages, *items)
+            }
+            Command::CompleteItem { from, token, result } => {
+                self.complete_item(from, *token, *result)
+            }
+            Command::EndJob { job, how } => self.end_job(job, *how),
+            Command::AwaitJob { job, wait_ms } => {
+                return self.await_job(ticket, request, job, *wait_ms);
+            }
+            Command::ListJobs { after, max } => Ok(self.list_jobs(after.as_ref(), *max)),
+            Command::ListItems { job, from, max, which } => {
+                self.list_items(job, *from, *max, *which)
+            }
             Command::DescribeSession { .. }
             | Command::Explain { .. }
             | Command::Import { .. }
@@ -259,6 +288,7 @@ impl Naive {
             self.happen(event);
             self.serve();
         }
+        self.sweep();
         for index in 0..self.queues.len() {
             if std::mem::take(&mut self.queues[index].begins_to_forward) {
                 self.forward_what_waits(index);
@@ -305,7 +335,9 @@ impl Naive {
     }
 
     fn wall_events(&self) -> impl Iterator<Item = (u64, Event)> {
-        self.queues.iter().flat_map(|queue| {
+        let jobs =
+            self.jobs.iter().filter_map(|job| Some((job.due()?.0, Event::Job { id: job.id })));
+        let of_queues = self.queues.iter().flat_map(|queue| {
             let id = queue.id;
             queue.messages.iter().flat_map(move |message| {
                 let (dead, sequence) = (message.dead, message.sequence);
@@ -321,7 +353,8 @@ impl Naive {
                     .then_some((message.expires_at.0, Event::Expiry { queue: id, sequence }));
                 due.into_iter().chain(expiry)
             })
-        })
+        });
+        of_queues.chain(jobs)
     }
 
     fn happen(&mut self, event: Event) {
@@ -364,6 +397,7 @@ impl Naive {
                 self.leases[index].end_heard = true;
                 self.tell_watchers(index);
             }
+            Event::Job { id } => self.job_is_due(id),
         }
     }
 
@@ -393,7 +427,7 @@ impl Naive {
                     self.queues[q].settings.status.can_receive()
                         && self.has_free_session(q, session.as_ref())
                 }
-                ForWhat::Lease(_) | ForWhat::Watch(_) | ForWhat::Turn(_) => false,
+                _ => false,
             };
             if is_for_it {
                 self.answer_wait(wait.ticket, Err(refusal));
@@ -422,7 +456,7 @@ impl Naive {
                 };
                 Outcome::Session(Some(hold))
             }
-            ForWhat::Lease(_) | ForWhat::Watch(_) | ForWhat::Turn(_) => return false,
+            _ => return false,
         };
         self.answer_wait(wait.ticket, Ok(outcome));
         true
@@ -457,6 +491,7 @@ impl Naive {
             ForWhat::Lease(acquire) => Err(self.not_granted(acquire).into()),
             ForWhat::Turn(_) => Ok(Outcome::Turn { next: false }),
             ForWhat::Watch(lease) => Ok(self.describe_lease(&lease)),
+            ForWhat::Job(id) => Ok(Outcome::Job(Box::new(self.job(id).unwrap().info()))),
         };
         self.answer_wait(ticket, answer);
     }
@@ -516,6 +551,10 @@ impl Naive {
                 hold.until = now.boot.plus_ms(hold.lock_ms.into());
             }
         }
+        for job in &mut self.jobs {
+            job.to_sweep = job.has_pending();
+        }
+        self.remains_bytes = 0;
         self.restart_members();
         self.restart_leases(break_left_ms);
     }

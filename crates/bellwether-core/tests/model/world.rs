@@ -7,8 +7,11 @@ use bellwether_core::change::Change;
 use bellwether_core::codec;
 use bellwether_core::command::{Command, Request};
 use bellwether_core::content::{ContentId, Place};
+use bellwether_core::job::{EndJob, Which};
 use bellwether_core::ledger::{Effects, Ledger};
-use bellwether_core::name::{MemberSlot, Part, QueuePath, RequestNumber, SequenceNumber, Ticket};
+use bellwether_core::name::{
+    JobName, MemberSlot, Part, QueuePath, RequestNumber, SequenceNumber, Ticket,
+};
 use bellwether_core::outcome::{Outcome, QueueInfo};
 use bellwether_core::time::Now;
 
@@ -284,6 +287,7 @@ impl World {
             bytes += info.counts.size_bytes;
             messages += Self::check_totals(&info, &self.place());
         }
+        let bytes = bytes.checked_add_signed(self.naive.job_bytes()).unwrap();
         assert_eq!(self.ledger.live_bytes(UNIT), bytes, "{}: bytes", self.place());
         assert_eq!(self.ledger.live_bytes(0), 0, "{}: contents without place", self.place());
         assert_eq!(self.ledger.message_count(), messages, "{}: messages", self.place());
@@ -304,6 +308,12 @@ impl World {
         }
         self.apply(&nobodys(Command::ListLeases { after: None, max: u32::MAX }));
         self.apply(&nobodys(Command::ListMembers));
+        self.apply(&nobodys(Command::ListJobs { after: None, max: u32::MAX }));
+        let jobs: Vec<JobName> = self.naive.jobs.iter().map(|job| job.name.clone()).collect();
+        for job in jobs {
+            let (from, max, which) = (0, u32::MAX, Which::All);
+            self.apply(&nobodys(Command::ListItems { job, from, max, which }));
+        }
     }
 
     /// When all queues are gone nothing is left of their contents.
@@ -312,6 +322,12 @@ impl World {
         for info in self.naive.queue_infos() {
             self.apply(&nobodys(Command::DeleteQueue { queue: info.name }));
         }
+        let jobs: Vec<JobName> = self.naive.jobs.iter().map(|job| job.name.clone()).collect();
+        for job in jobs {
+            self.apply(&nobodys(Command::EndJob { job: job.clone(), how: EndJob::Cancel }));
+            self.apply(&nobodys(Command::EndJob { job, how: EndJob::Forget }));
+        }
+        self.tick();
         assert_eq!(self.ledger.message_count(), 0, "{}", self.place());
         assert_eq!(self.ledger.live_bytes(UNIT), 0, "{}", self.place());
         for id in 1..=self.contents_ever {

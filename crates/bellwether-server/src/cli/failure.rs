@@ -138,6 +138,7 @@ fn code_of(error: &Error) -> u8 {
         Error::Refused(
             Refusal::QueueNotFound(_)
             | Refusal::MessageNotFound(_)
+            | Refusal::JobNotFound(_)
             | Refusal::Lease(LeaseRefusal::NotPresent(_)),
         ) => NOT_THERE,
         Error::Refused(Refusal::Forbidden { .. }) | Error::Denied { .. } => NOT_ALLOWED,

@@ -47,6 +47,7 @@ kinds! {
     NoSuchPath "no-such-path" 404 "There is nothing under this path"
     QueueNotFound "queue-not-found" 404 "There is no queue of that name"
     MessageNotFound "message-not-found" 404 "There is no such message where it was looked for"
+    JobNotFound "job-not-found" 404 "There is no job of that name"
     LeaseNotFound "lease-not-found" 404 "Nobody ever asked for this lease"
     MethodNotAllowed "method-not-allowed" 405 "The path does not take this method"
     BodyLate "body-late" 408 "The body came too slowly"
@@ -54,6 +55,8 @@ kinds! {
     SessionRequired "session-required" 409 "The queue wants a session"
     SessionNotSupported "session-not-supported" 409 "The queue has no sessions"
     SessionLocked "session-locked" 409 "Another receiver holds the session"
+    JobEnded "job-ended" 409 "The job has ended"
+    JobOpen "job-open" 409 "The job has not ended"
     LeaseHeld "lease-held" 409 "Another holder has the lease"
     LeaseBreaking "lease-breaking" 409 "The lease is being broken"
     LeaseBroken "lease-broken" 409 "The lease was broken"
@@ -120,6 +123,9 @@ pub(crate) struct Problem {
     /// The session it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
+    /// The job it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
     /// The lease it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     lease: Option<String>,
@@ -146,6 +152,7 @@ impl Problem {
             queue: None,
             sequence: None,
             session: None,
+            job: None,
             lease: None,
             term: None,
             newest_term: None,
@@ -273,6 +280,9 @@ impl From<&Refusal> for Box<Problem> {
                 problem.term = Some(term.to_string());
                 problem.newest_term = newest.map(|newest| newest.to_string());
             }
+            Refusal::JobNotFound(job) | Refusal::JobEnded(job) | Refusal::JobOpen(job) => {
+                problem.job = Some(job.to_string());
+            }
             Refusal::DiskFull | Refusal::MemberGone | Refusal::Forbidden { .. } => {}
         }
         problem
@@ -319,6 +329,9 @@ fn kind_of(refusal: &Refusal) -> Kind {
         Refusal::MemberGone => Kind::MemberGone,
         Refusal::Forbidden { .. } => Kind::Forbidden,
         Refusal::Fenced { .. } => Kind::Fenced,
+        Refusal::JobNotFound(_) => Kind::JobNotFound,
+        Refusal::JobEnded(_) => Kind::JobEnded,
+        Refusal::JobOpen(_) => Kind::JobOpen,
         Refusal::Lease(refusal) => match refusal {
             LeaseRefusal::Held { .. } => Kind::LeaseHeld,
             LeaseRefusal::Breaking(_) | LeaseRefusal::BreakingCannotChange(_) => {

@@ -167,6 +167,17 @@ macro_rules! conformance_tests {
             what_was_done_under_a_term_is_told_again_after_it
             a_pump_ends_with_the_term_it_works_under
         ] }
+        $crate::conformance_tests! { @group yes $fixture job [
+            results_come_in_the_order_of_the_items
+            a_fan_out_goes_on_where_it_was
+            the_gather_message_comes_once
+            a_failed_item_is_what_the_policy_says
+            a_deposed_leader_dispatches_nothing
+            a_late_result_is_dropped
+            a_result_has_a_limit
+            waiting_for_the_end_is_answered_by_it
+            a_gather_may_be_dropped_and_called_again
+        ] }
         $crate::conformance_tests! { @group yes $fixture lease [
             a_second_bid_is_refused
             a_hundred_racers_have_one_winner
@@ -267,6 +278,9 @@ macro_rules! conformance_tests {
             what_became_due_is_caught_up_with
             repeated_requests_get_the_first_outcome
             many_lives_keep_everything
+        ] }
+        $crate::conformance_tests! { @group $restart $fixture restart_job [
+            a_planner_may_die_at_every_step
         ] }
         $crate::conformance_tests! { @group $restart $fixture restart_lease [
             terms_go_on_growing

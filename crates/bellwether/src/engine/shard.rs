@@ -31,6 +31,7 @@ use bellwether_core::codec;
 use bellwether_core::command::{Command, Request};
 use bellwether_core::content::{ContentId, Place};
 use bellwether_core::few::Few;
+use bellwether_core::job::ItemState;
 use bellwether_core::ledger::{Effects, Ledger};
 use bellwether_core::message::MessageView;
 use bellwether_core::name::{MemberSlot, RequestNumber, Ticket};
@@ -388,6 +389,13 @@ impl<R> Shard<R> {
             }
             Outcome::SessionInfo(Some(info)) if info.state.0 != 0 => {
                 Few::One(self.bodies.get(info.state, info.place, journal))
+            }
+            Outcome::Items(items) => {
+                let results = items.iter().filter_map(|item| match item.state {
+                    ItemState::Done { result } if result.0 != 0 => Some((result, item.place)),
+                    _ => None,
+                });
+                self.bodies.get_all(results, journal)
             }
             _ => Few::default(),
         }

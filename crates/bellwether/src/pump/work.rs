@@ -8,6 +8,7 @@ use std::task::Poll;
 
 use bellwether_core::command::Disposition;
 use bellwether_core::name::SequenceNumber;
+use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::verdict::{Failure, Verdict};
@@ -20,11 +21,15 @@ pub(super) type Handling = Pin<Box<dyn Future<Output = Result<Verdict, Failure>>
 /// Where a delivery lies when its handler has ended; empty if the handler took it for itself.
 type Returned = Arc<Mutex<Option<Delivery>>>;
 
+/// What the handler says came of it.
+type Results = Arc<Mutex<Option<Bytes>>>;
+
 /// One message, locked and kept locked for its handler.
 #[derive(Debug)]
 pub struct Work {
     /// Only taken out by what consumes the work.
     delivery: Option<Delivery>,
+    result: Results,
     returned: Returned,
     cancellation: CancellationToken,
 }
@@ -55,6 +60,17 @@ impl Work {
     pub fn set_property(&mut self, key: impl Into<String>, value: impl Into<Value>) {
         let delivery = self.delivery.as_mut().expect("a work in use has its delivery");
         delivery.set_property(key, value);
+    }
+
+    /// Gives a result: if the message is an item of a job, and the handler completes it, the result is
+    /// kept with the job.
+    pub fn set_result(&mut self, result: impl Into<Bytes>) {
+        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result.into());
+    }
+
+    /// Of which job it is an item, and which.
+    pub fn item(&self) -> Option<(&str, u32)> {
+        self.delivery().item()
     }
 
     /// Takes the delivery out of the pump's hands: the handler settles it, and what the handler
@@ -93,11 +109,24 @@ pub(super) async fn handle(
     delivery: Delivery,
     cancellation: CancellationToken,
 ) -> (Result<Verdict, Failure>, Option<Delivery>) {
-    let returned = Returned::default();
-    let work = Work { delivery: Some(delivery), returned: Arc::clone(&returned), cancellation };
-    let result = caught(async move { handler(work).await }).await;
+    let (returned, result) = (Returned::default(), Results::default());
+    let work = Work {
+        delivery: Some(delivery),
+        result: Arc::clone(&result),
+        returned: Arc::clone(&returned),
+        cancellation,
+    };
+    let handled = caught(async move { handler(work).await }).await;
     let delivery = returned.lock().unwrap_or_else(PoisonError::into_inner).take();
-    (result, delivery)
+    let result = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match (handled, delivery, result) {
+        (Ok(Verdict::Complete), Some(delivery), Some(result)) => {
+            // What does not reach the job is given back by being dropped.
+            let settled = delivery.complete_with(result).await;
+            (settled.map(|_| Verdict::Complete).map_err(Into::into), None)
+        }
+        (handled, delivery, _) => (handled, delivery),
+    }
 }
 
 /// A panic is this message's failure and nobody else's.

@@ -4,6 +4,7 @@ use bellwether::core::backup::BackupStep;
 use bellwether::core::command::{LeaseKind, ReleaseReason};
 use bellwether::core::content::{ContentId, Place};
 use bellwether::core::error::{LeaseRefusal, Operation, Refusal};
+use bellwether::core::job::{Ended, Ending, Failure, ItemInfo, ItemMessage, ItemState, JobInfo};
 use bellwether::core::message::{Lock, Message, MessageView, Reason, Standing, State};
 use bellwether::core::name::{
     DeliveryNumber, Incarnation, LeaseId, MemberId, MemberSlot, Part, QueueId, SequenceNumber, Term,
@@ -18,7 +19,7 @@ use bellwether::core::right::Right;
 use bellwether::core::time::{BootTime, WallTime};
 use bellwether::message::Value;
 
-use crate::samples::{every, key, lease, queue, session, settings, token};
+use crate::samples::{every, job, job_settings, key, lease, queue, session, settings, token};
 
 pub(crate) fn reasons() -> Vec<(&'static str, Reason)> {
     every!(Reason {
@@ -245,6 +246,11 @@ pub(crate) fn outcomes() -> Vec<(&'static str, Outcome)> {
             text: "idle".into(),
             age_ms: 662,
         }]),
+        JobCreated => Outcome::JobCreated { existed: true },
+        Dispatched => Outcome::Dispatched { sent: 660 },
+        Job => Outcome::Job(job_info(None).into()),
+        Jobs => Outcome::Jobs(job_ends().into_iter().map(|(_, how)| job_info(Some(how))).collect()),
+        Items => Outcome::Items(item_states().into_iter().map(|(_, state)| item_info(state)).collect()),
     })
 }
 
@@ -252,6 +258,61 @@ fn load(oldest_ms: Option<u64>) -> Load {
     let QueueInfo { counts, totals, .. } = queue_info();
     let busy = vec![Busy { member: MemberId(663), deliveries: 664 }];
     Load { counts, totals, oldest_ms, is_paused: true, busy }
+}
+
+pub(crate) fn job_info(how: Option<Ending>) -> JobInfo {
+    JobInfo {
+        name: job(),
+        settings: job_settings(),
+        created_at: WallTime(661),
+        items: Some(662),
+        dispatched: 663,
+        next: 664,
+        done: 665,
+        failed: 666,
+        ended: how.map(|how| Ended { how, at: WallTime(667) }),
+        gathered: true,
+    }
+}
+
+pub(crate) fn job_ends() -> Vec<(&'static str, Ending)> {
+    every!(Ending {
+        Completed => Ending::Completed,
+        Gaps => Ending::Gaps,
+        Failed => Ending::Failed,
+        Cancelled => Ending::Cancelled,
+        Overdue => Ending::Overdue,
+    })
+}
+
+pub(crate) fn item_states() -> Vec<(&'static str, ItemState)> {
+    let why = Failure::DeadLettered { reason: Reason::Application };
+    every!(ItemState {
+        Pending => ItemState::Pending { content: ContentId(668) },
+        Done => ItemState::Done { result: ContentId(669) },
+        Failed => ItemState::Failed { content: ContentId(670), why },
+    })
+}
+
+pub(crate) fn failures() -> Vec<(&'static str, Failure)> {
+    every!(Failure {
+        DeadLettered => Failure::DeadLettered { reason: Reason::Application },
+        Expired => Failure::Expired,
+        Removed => Failure::Removed,
+        QueueGone => Failure::QueueGone,
+    })
+}
+
+pub(crate) fn item_info(state: ItemState) -> ItemInfo {
+    let message = ItemMessage {
+        queue: queue("orders"),
+        part: Part::Dead,
+        sequence: SequenceNumber(671),
+        is_locked: true,
+        deliveries: 672,
+    };
+    let place = Place { unit: 673, offset: 674, len: 675 };
+    ItemInfo { index: 676, state, place, message: Some(message) }
 }
 
 pub(crate) fn term_info(left_as: LeftAs) -> TermInfo {
@@ -334,6 +395,16 @@ pub(crate) fn more_outcomes() -> Vec<Outcome> {
         Outcome::Lease(Some(slotted.into())),
         Outcome::Turn { next: false },
         Outcome::Load(load(None).into()),
+        Outcome::Items(
+            failures()
+                .into_iter()
+                .map(|(_, why)| item_info(ItemState::Failed { content: ContentId(0), why }))
+                .chain([ItemInfo {
+                    message: None,
+                    ..item_info(ItemState::Done { result: ContentId(0) })
+                }])
+                .collect(),
+        ),
         Outcome::Backup(BackupStep::Frames { numbers: vec![634, 635] }),
         Outcome::Backup(BackupStep::End { frame: 636 }),
     ]);
@@ -373,6 +444,9 @@ pub(crate) fn refusals() -> Vec<(&'static str, Refusal)> {
             term: Term(708),
             newest: Some(Term(709)),
         },
+        JobNotFound => Refusal::JobNotFound(job()),
+        JobEnded => Refusal::JobEnded(job()),
+        JobOpen => Refusal::JobOpen(job()),
     })
 }
 

@@ -5,6 +5,7 @@ use bellwether::core::command::{
     ReceiveMode, ReleaseReason, Request, Resting, Settlement,
 };
 use bellwether::core::fence::Fence;
+use bellwether::core::job::{EndJob, JobSettings, OnFailure, Which};
 use bellwether::core::message::{NewMessage, Reason};
 use bellwether::core::name::{
     DeliveryNumber, Incarnation, Key, LeaseId, LeaseName, LockToken, MemberId, MemberSlot,
@@ -12,7 +13,9 @@ use bellwether::core::name::{
 };
 use bellwether::core::rank::Rank;
 use bellwether::core::settings::{
-    Durability, Order, OrderPatch, Overflow, QueueSettings, Rate, SettingsPatch, Status,
+    DeliveryNumber, Durability, Incarnation, JobName, LeaseId, LeaseName, LockToken, MemberId,
+    MemberSlot, Order, OrderPatch, Overflow, QueueName, QueuePath, QueueSettings, Rate,
+    RequestNumber, SequenceNumber, SessionId, SessionToken, SettingsPatch, Status, Term,
 };
 use bellwether::core::time::WallTime;
 
@@ -175,6 +178,20 @@ fn acquire() -> Acquire {
 }
 
 #[expect(clippy::too_many_lines, reason = "a list with one entry a command")]
+pub(crate) fn job() -> JobName {
+    JobName::new("resize").unwrap()
+}
+
+pub(crate) fn job_settings() -> JobSettings {
+    JobSettings {
+        queue: queue("orders"),
+        gather_to: Some(queue("done")),
+        on_failure: OnFailure::Gaps,
+        deadline_ms: Some(352),
+        retention_ms: 353,
+    }
+}
+
 pub(crate) fn commands() -> Vec<(&'static str, Command)> {
     let (queue, from) = (queue("orders"), QueuePath::dead(queue("orders")));
     let (lease, id) = (lease("chores"), LeaseId(301));
@@ -287,6 +304,27 @@ pub(crate) fn commands() -> Vec<(&'static str, Command)> {
         ReadLoad => Command::ReadLoad { queue: self::queue("orders") },
         Report => Command::Report { lease: self::lease("chores"), text: "idle".into() },
         ListReports => Command::ListReports { lease: self::lease("chores") },
+        CreateJob => Command::CreateJob {
+            job: job(),
+            settings: job_settings().into(),
+            items: Some(340),
+            gather: Some(NewContent { index: 341, bytes: 342 }),
+        },
+        Dispatch => Command::Dispatch {
+            job: job(),
+            first: 343,
+            messages: vec![NewMessage { content_bytes: 344, ..NewMessage::default() }].into(),
+            items: Some(345),
+        },
+        CompleteItem => Command::CompleteItem {
+            from: QueuePath::dead(self::queue("orders")),
+            token: lock_token(),
+            result: Some(NewContent { index: 349, bytes: 350 }),
+        },
+        EndJob => Command::EndJob { job: job(), how: EndJob::AcceptGaps },
+        AwaitJob => Command::AwaitJob { job: job(), wait_ms },
+        ListJobs => Command::ListJobs { after: Some(job()), max },
+        ListItems => Command::ListItems { job: job(), from: 351, max, which: Which::Failed },
     })
 }
 

@@ -1,8 +1,8 @@
 //! Every outcome and every refusal, as answers are written.
 
 use super::{
-    AT, ID, LOCK, MESSAGE, NINE, STANDING, TEN, TOTALS, hex, lease_name, queue_name, reads_as,
-    session,
+    AT, ID, LOCK, MESSAGE, NINE, STANDING, TEN, TOTALS, hex, jobs, lease_name, queue_name,
+    reads_as, session,
 };
 use crate::bytes_of;
 use crate::random::Random;
@@ -371,8 +371,10 @@ fn all() -> Vec<(Answer, &'static str)> {
         .chain(steering())
         .chain(scaling())
         .chain(ordering())
+        .chain(jobs::outcomes())
         .map(|(outcome, hex)| (Ok(outcome), hex));
-    let refusals = refusals().into_iter().map(|(refusal, hex)| (Err(refusal), hex));
+    let refusals =
+        refusals().into_iter().chain(jobs::refusals()).map(|(refusal, hex)| (Err(refusal), hex));
     let lease_refusals =
         lease_refusals().into_iter().map(|(refusal, hex)| (Err(refusal.into()), hex));
     outcomes.chain(refusals).chain(lease_refusals).collect()

@@ -96,6 +96,7 @@ impl Naive {
         message.overlay_bytes = overlay.or(message.overlay_bytes);
         message.source = id;
         let message = message.clone();
+        let item = message.clone();
         let target = self.queues[q].settings.forward_dead_letters_to.clone();
         let target = target.filter(|_| message.hops < limits::FORWARD_HOPS_MAX);
         let target = target.and_then(|target| self.objection(&target, &message).ok());
@@ -115,6 +116,7 @@ impl Naive {
             message.visible = false;
             queue.settle_ring();
         }
+        self.item_dead_lettered(&item, reason);
     }
 
     /// A message that has just come in goes where it has room.
@@ -180,6 +182,7 @@ impl Naive {
             } else {
                 self.queues[q].totals.forwarded += 1;
             }
+            self.item_redriven(&message);
             let fresh = Message { reason: Reason::None, hops: 0, source: 0, ..message };
             self.arrive(t, &fresh, WallTime::NEVER);
             self.forget_sessions(q);

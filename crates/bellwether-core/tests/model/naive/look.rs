@@ -16,7 +16,9 @@ impl Naive {
     pub fn due(&self) -> Option<String> {
         let begins = self.queues.iter().find(|queue| queue.begins_to_forward);
         let begins = begins.map(|queue| format!("{:?} begins to forward", queue.name));
-        self.first_due().map(|event| format!("{event:?}")).or(begins)
+        let swept = self.jobs.iter().find(|job| job.to_sweep);
+        let swept = swept.map(|job| format!("{:?} is to be looked after", job.name));
+        self.first_due().map(|event| format!("{event:?}")).or(begins).or(swept)
     }
 
     pub fn queue_infos(&self) -> Vec<QueueInfo> {

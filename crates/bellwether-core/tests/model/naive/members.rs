@@ -127,6 +127,8 @@ impl Naive {
             | Outcome::Count(_)
             | Outcome::Settled { .. }
             | Outcome::Session(Some(_))
+            | Outcome::JobCreated { .. }
+            | Outcome::Dispatched { .. }
             | Outcome::Breaking { .. } => Kept::Plain(outcome.clone()),
             Outcome::Queue(_) if matches!(command, Command::UpdateQueue { .. }) => {
                 Kept::Plain(outcome.clone())

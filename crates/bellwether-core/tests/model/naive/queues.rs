@@ -1,6 +1,7 @@
 //! Queues and sending.
 
-use bellwether_core::error::{Operation, Refusal};
+use bellwether_core::error::Refusal;
+use bellwether_core::job::Failure;
 use bellwether_core::message::{NewMessage, Reason, State};
 use bellwether_core::name::{Key, QueueName, QueuePath, SequenceNumber, SessionId};
 use bellwether_core::outcome::{Counts, Outcome, QueueInfo, Sequences, Totals};
@@ -56,6 +57,10 @@ pub struct Message {
     pub rank: Rank,
     /// When it last became ready, among all.
     pub stamp: u64,
+    /// Which item of which job.
+    pub item: Option<(u32, u32)>,
+    /// Which job it gathers.
+    pub gathers: Option<u32>,
 }
 
 impl Message {
@@ -140,6 +145,7 @@ impl Naive {
             paced_at: None,
             begins_to_forward: false,
         });
+        self.gather_what_is_owed(name);
         Ok(Outcome::QueueCreated { existed: false })
     }
 
@@ -195,6 +201,7 @@ impl Naive {
             self.answer_wait(ticket, Err(Refusal::QueueNotFound(name.clone())));
         }
         self.queues.remove(q);
+        self.queue_was_removed();
         // A queue of the same name must not take its tokens for its own.
         self.incarnation += 1;
     }
@@ -238,10 +245,11 @@ impl Naive {
         doomed.sort_unstable();
         doomed.truncate(max as usize);
         for sequence in &doomed {
-            let m = queue.find(dead, *sequence).unwrap();
-            queue.messages.remove(m);
-            queue.totals.purged += 1;
-            queue.settle_ring();
+            let m = self.queues[q].find(dead, *sequence).unwrap();
+            let message = self.queues[q].messages.remove(m);
+            self.queues[q].totals.purged += 1;
+            self.queues[q].settle_ring();
+            self.item_gone(&message, Failure::Removed);
         }
         self.forget_sessions(q);
         Ok(Outcome::Count(doomed.len() as u64))
@@ -249,38 +257,10 @@ impl Naive {
 
     pub fn send(&mut self, name: &QueueName, messages: &[NewMessage]) -> Result<Outcome, Refusal> {
         let q = self.queue_named(name)?;
-        let queue = &self.queues[q];
-        let settings = &queue.settings;
-        if !settings.status.can_send() {
-            let queue = queue.name.clone();
-            return Err(Refusal::QueueDisabled { queue, operation: Operation::Send });
-        }
-        if messages.is_empty() {
+        if messages.is_empty() && self.queues[q].settings.status.can_send() {
             return Err(Refusal::InvalidValue { what: "messages", why: String::new() });
         }
-        for new in messages {
-            if new.content_bytes > settings.message_bytes_max {
-                return Err(Refusal::TooLarge {
-                    what: "a message, properties included,",
-                    bytes: new.content_bytes.into(),
-                    bytes_max: settings.message_bytes_max.into(),
-                });
-            }
-            if settings.sessions && new.session.is_none() {
-                return Err(Refusal::SessionRequired(queue.name.clone()));
-            }
-            if new.ttl_ms == Some(0) {
-                return Err(Refusal::InvalidValue { what: "ttl_ms", why: String::new() });
-            }
-            if new.rank.priority > 9 {
-                return Err(Refusal::InvalidValue { what: "priority", why: String::new() });
-            }
-        }
-        let bytes: u64 = messages.iter().map(|new| u64::from(new.content_bytes)).sum();
-        if queue.size() + bytes > settings.size_bytes_max {
-            let (queue, size_bytes_max) = (queue.name.clone(), settings.size_bytes_max);
-            return Err(Refusal::QueueFull { queue, size_bytes_max });
-        }
+        self.check_send(q, messages.iter())?;
         self.check_room(q, messages)?;
         self.queues[q].used_at = self.now.boot;
         let numbers = messages.iter().map(|new| self.send_one(q, new)).collect();
@@ -301,8 +281,19 @@ impl Naive {
         let spills = queue.settings.order.spill().cloned();
         let spills = spills.filter(|_| max.is_some_and(|max| queue.live() >= max));
         self.shed_one(q);
+        let sequence = self.enqueue(q, new);
+        if let Some(target) = spills {
+            self.spill(q, sequence, &target);
+        } else if new.due.is_none_or(|due| due <= now) {
+            self.forward(q, sequence);
+        }
+        SequenceNumber(sequence)
+    }
+
+    /// A message comes in from outside.
+    pub fn enqueue(&mut self, q: usize, new: &NewMessage) -> u64 {
         let stamp = self.next_stamp();
-        let queue = &mut self.queues[q];
+        let (queue, now) = (&mut self.queues[q], self.now.wall);
         let due = new.due.filter(|due| *due > now);
         let enqueued_at = due.unwrap_or(now);
         let ttl_ms = new.ttl_ms.unwrap_or(u64::MAX).min(queue.settings.ttl_ms.unwrap_or(u64::MAX));
@@ -329,14 +320,11 @@ impl Naive {
             hops: 0,
             rank: new.rank.clone(),
             stamp,
+            item: None,
+            gathers: None,
         });
         self.mention_session(q, new.session.as_ref());
-        if let Some(target) = spills {
-            self.spill(q, sequence, &target);
-        } else if due.is_none() {
-            self.forward(q, sequence);
-        }
-        SequenceNumber(sequence)
+        sequence
     }
 
     pub fn cancel(
@@ -355,9 +343,10 @@ impl Naive {
         queue.used_at = self.now.boot;
         let mut count = 0;
         for sequence in sequences {
-            if let Some(m) = queue.find(false, sequence.0) {
-                queue.messages.remove(m);
-                queue.totals.cancelled += 1;
+            if let Some(m) = self.queues[q].find(false, sequence.0) {
+                let message = self.queues[q].messages.remove(m);
+                self.queues[q].totals.cancelled += 1;
+                self.item_gone(&message, Failure::Removed);
                 count += 1;
             }
         }
@@ -388,10 +377,11 @@ impl Naive {
         if self.queues[q].settings.dead_letter_expired {
             self.dead_letter(q, m, Reason::TtlExpired, None);
         } else {
-            self.queues[q].messages.remove(m);
+            let message = self.queues[q].messages.remove(m);
             self.queues[q].totals.expired += 1;
             self.queues[q].settle_ring();
             self.forget_sessions(q);
+            self.item_gone(&message, Failure::Expired);
         }
     }
 }
@@ -400,7 +390,7 @@ impl super::Wait {
     pub fn queue(&self) -> Option<u32> {
         match self.for_what {
             ForWhat::Messages { queue, .. } | ForWhat::Session { queue, .. } => Some(queue),
-            ForWhat::Lease(_) | ForWhat::Watch(_) | ForWhat::Turn(_) => None,
+            _ => None,
         }
     }
 }

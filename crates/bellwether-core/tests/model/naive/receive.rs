@@ -185,10 +185,11 @@ impl Naive {
         let queue = &mut self.queues[q];
         if mode == ReceiveMode::ReceiveAndDelete {
             let view = view(&queue.messages[m]);
-            queue.messages.remove(m);
+            let message = queue.messages.remove(m);
             queue.totals.completed += 1;
             queue.settle_ring();
             self.forget_sessions(q);
+            self.item_done(&message);
             return view;
         }
         let message = &mut queue.messages[m];

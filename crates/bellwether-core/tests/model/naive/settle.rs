@@ -44,9 +44,10 @@ impl Naive {
         let queue = &mut self.queues[q];
         match how.disposition {
             Disposition::Complete => {
-                queue.messages.remove(m);
+                let message = queue.messages.remove(m);
                 queue.totals.completed += 1;
                 self.forget_sessions(q);
+                self.item_done(&message);
             }
             Disposition::Abandon { delay_ms } => {
                 self.give_back(q, m, Return::Failure, delay_ms, overlay);
@@ -83,6 +84,12 @@ impl Naive {
         delay_ms: Option<u64>,
         overlay: Option<u32>,
     ) {
+        if self.is_unwanted(&self.queues[q].messages[m]) {
+            self.queues[q].messages.remove(m);
+            self.queues[q].totals.purged += 1;
+            self.forget_sessions(q);
+            return;
+        }
         let now = self.now.wall;
         let deliveries_max = self.queues[q].settings.deliveries_max;
         let stamp = self.next_stamp();

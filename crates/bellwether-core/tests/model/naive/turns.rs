@@ -7,6 +7,7 @@
 //!    the one goes whose priority and age together are highest, and of equals the smallest number.
 
 use bellwether_core::error::Refusal;
+use bellwether_core::job::Failure;
 use bellwether_core::limits;
 use bellwether_core::message::State;
 use bellwether_core::name::Key;
@@ -280,15 +281,27 @@ impl Naive {
     }
 
     /// Drops the oldest that waits, if the queue is full and does that.
+    /// Items wait for room: none is dropped or goes elsewhere as soon as it comes.
+    pub fn check_items_room(&self, q: usize, items: u64) -> Result<(), Refusal> {
+        let queue = &self.queues[q];
+        let max = queue.settings.order.messages_max;
+        if max.is_some_and(|max| queue.live() + items > max) {
+            Err(self.too_many(q))
+        } else {
+            Ok(())
+        }
+    }
+
     pub fn shed_one(&mut self, q: usize) {
         let queue = &mut self.queues[q];
         let is_full = queue.settings.order.messages_max.is_some_and(|max| queue.live() >= max);
         if is_full && queue.settings.order.overflow == Overflow::DropOldest {
             let waits = |m: &usize| queue.messages[*m].state == State::Ready;
             let oldest = queue.by_number(false).into_iter().find(waits).unwrap();
-            queue.messages.remove(oldest);
+            let message = queue.messages.remove(oldest);
             queue.totals.shed += 1;
             queue.settle_ring();
+            self.item_gone(&message, Failure::Removed);
             self.forget_sessions(q);
         }
     }

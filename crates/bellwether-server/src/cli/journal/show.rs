@@ -4,10 +4,11 @@ use std::fmt::{self, Write as _};
 
 use bellwether_core::change::{Change, Hold, KeptOutcome};
 use bellwether_core::codec::{self, Reader};
+use bellwether_core::job::{JobRecord, JobSettings};
 use bellwether_core::lease::{Hold as LeaseHold, Lease};
 use bellwether_core::limits;
 use bellwether_core::message::{Message, Reason, Standing, State};
-use bellwether_core::name::{At, Part};
+use bellwether_core::name::{At, JobId, Part};
 use bellwether_core::settings::{Order, QueueSettings};
 use bellwether_core::time::{BootTime, WallTime};
 
@@ -138,8 +139,29 @@ fn put_change(out: &mut String, change: &Change) -> fmt::Result {
         Change::TermEnded { name, term, at, by } => {
             write!(out, "term-ended {name:?} term={term} at={} by={by:?}", Wall(*at))
         }
+        Change::Job { id, record } => put_job(out, *id, record),
+        Change::JobGone { id } => write!(out, "job-gone {id}"),
+        Change::Items { job, first, count, state } => {
+            write!(out, "items {job}/{first} count={count} {state:?}")
+        }
         Change::TermsFrom { term } => write!(out, "terms-from {term}"),
     }
+}
+
+fn put_job(out: &mut String, id: JobId, record: &JobRecord) -> fmt::Result {
+    let JobRecord { name, settings, gather, created_at, items, ended, gathered } = record;
+    let JobSettings { queue, gather_to, on_failure, deadline_ms, retention_ms } = settings;
+    write!(out, "job {id} {name:?} queue={queue:?} created={}", Wall(*created_at))?;
+    write!(out, " on_failure={on_failure:?} retention_ms={retention_ms}")?;
+    put_some(out, "items", items.as_ref())?;
+    put_some(out, "deadline_ms", deadline_ms.as_ref())?;
+    if let Some(queue) = gather_to {
+        write!(out, " gather_to={queue:?} content={}", gather.0)?;
+    }
+    if let Some(ended) = ended {
+        write!(out, " ended={:?} at={}", ended.how, Wall(ended.at))?;
+    }
+    if *gathered { out.write_str(" gathered") } else { Ok(()) }
 }
 
 fn put_settings(out: &mut String, settings: &QueueSettings) -> fmt::Result {

@@ -97,7 +97,7 @@ pub(super) fn check_contents(call: &Call) -> Result<(), Refusal> {
     let message = |index: usize, bytes: u32| check_message(content(index, bytes)?);
     let overlay = |new: NewContent| check_overlay(content(new.index as usize, new.bytes)?);
     match &call.request.command {
-        Command::Send { messages, .. } => messages
+        Command::Send { messages, .. } | Command::Dispatch { messages, .. } => messages
             .iter()
             .enumerate()
             .try_for_each(|(index, new)| message(index, new.content_bytes)),
@@ -108,9 +108,11 @@ pub(super) fn check_contents(call: &Call) -> Result<(), Refusal> {
             message(imported.content.index as usize, imported.content.bytes)?;
             imported.overlay.map_or(Ok(()), overlay)
         }),
-        Command::SetSessionState { state: Some(new), .. } => {
+        Command::SetSessionState { state: Some(new), .. }
+        | Command::CompleteItem { result: Some(new), .. } => {
             content(new.index as usize, new.bytes).map(|_| ())
         }
+        Command::CreateJob { gather: Some(new), .. } => message(new.index as usize, new.bytes),
         _ => Ok(()),
     }
 }
