@@ -218,6 +218,7 @@ impl Bands {
                 continue;
             };
             let age = ageing_ms.map_or(0, |ms| now.0.saturating_sub(since.0) / ms);
+            let age = if cfg!(planted_bug = "age_worth_nothing") { 0 } else { age };
             // Of two with the same level the one that came first.
             let level = (age.saturating_add(priority.into()), Reverse(sequence));
             if best.is_none_or(|best| best < level) {
@@ -263,7 +264,7 @@ impl Bands {
         lane.left -= u32::from(is_given);
         if lane.visible == 0 {
             self.leave_ring(key, priority);
-        } else if lane.left == 0 {
+        } else if lane.left == 0 && !cfg!(planted_bug = "turns_never_end") {
             self.rings[priority as usize].turns.rotate_left(1);
         }
     }

@@ -40,3 +40,5 @@ mod stats;
 mod steering;
 #[path = "ledger/store.rs"]
 mod store;
+#[path = "ledger/turns.rs"]
+mod turns;

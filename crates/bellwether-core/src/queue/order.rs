@@ -152,7 +152,7 @@ impl Queue {
     /// When the queue gives out the next message; `None` if it may now.
     #[inline]
     pub(crate) fn paced_until(&mut self, now: Now) -> Option<BootTime> {
-        let rate = self.settings.order.rate?;
+        let rate = self.settings.order.rate.filter(|_| !cfg!(planted_bug = "rate_ignored"))?;
         self.bucket.get_or_insert_with(|| Bucket::new(rate, now.boot)).next(rate, now.boot)
     }
 

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use bellwether::core::name::QueueName;
 use bellwether::core::time::WallTime;
 use bellwether::message::{BodyKind, Value};
 use bellwether::{
-    Bellwether, Durability, Exported, Message, Queue, QueueSettings, SequenceNumber, SettingsPatch,
-    Status, VirtualClock,
+    Bellwether, Durability, Exported, Key, Message, Order, OrderPatch, Overflow, Queue,
+    QueueSettings, Rate, SequenceNumber, SettingsPatch, Status, VirtualClock,
 };
 use bytes::Bytes;
 use serde_json::Value as Json;
@@ -64,6 +65,14 @@ async fn fill(bw: &Bellwether, clock: &VirtualClock) {
         ttl_ms: Some(DECADES.as_millis() as u64),
         dead_letter_expired: true,
         duplicate_window_ms: Some(60_000),
+        order: Order {
+            ageing_ms: None,
+            key_rate: Some(Rate { messages: 1000, per_ms: 10 }),
+            key_weights: vec![(Key::new("gold").unwrap(), 4)],
+            messages_max: Some(10_000),
+            overflow: Overflow::DropOldest,
+            ..Order::default()
+        },
         size_bytes_max: 1 << 30,
         message_bytes_max: 1 << 20,
         durability: Durability::Relaxed,
@@ -90,7 +99,8 @@ async fn fill(bw: &Bellwether, clock: &VirtualClock) {
         .unwrap();
     queue.send("again").await.unwrap();
     next(&queue).await.abandon_after(DECADES).await.unwrap();
-    queue.send(Message::new("later").scheduled_at(WallTime(4_102_444_800_000))).await.unwrap();
+    let later = Message::new("later").priority(2).key("tenant-4");
+    queue.send(later.scheduled_at(WallTime(4_102_444_800_000))).await.unwrap();
     queue.send(everything()).await.unwrap();
     for (kind, body) in [(BodyKind::Value, "\u{0040}"), (BodyKind::Sequence, "\u{0045}")] {
         queue.send(Message::new(body).body_kind(kind)).await.unwrap();
@@ -108,10 +118,15 @@ async fn fill(bw: &Bellwether, clock: &VirtualClock) {
     session.close().await.unwrap();
     let forwards = bw.create_queue("a-forwards", QueueSettings::default()).await.unwrap();
     forwards.send(Message::new("waits").scheduled_at(WallTime(4_102_444_800_000))).await.unwrap();
-    let to = |name: &str| Some(Some(bellwether::core::name::QueueName::new(name).unwrap()));
+    let to = |name: &str| Some(Some(QueueName::new(name).unwrap()));
     let patch = SettingsPatch {
         forward_to: to("mail"),
         forward_dead_letters_to: to("kinds"),
+        order: OrderPatch {
+            messages_max: Some(Some(100)),
+            overflow: Some(Overflow::SpillTo(QueueName::new("kinds").unwrap())),
+            ..OrderPatch::default()
+        },
         ..SettingsPatch::default()
     };
     forwards.update(patch).await.unwrap();

@@ -9,6 +9,7 @@ mod exactly_once;
 mod fences;
 mod leases;
 mod messages;
+mod order;
 mod problems;
 mod queues;
 mod scale;

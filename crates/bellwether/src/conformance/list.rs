@@ -62,6 +62,20 @@ macro_rules! conformance_tests {
             a_batch_is_looked_through
             without_an_id_nothing_is_a_duplicate
         ] }
+        $crate::conformance_tests! { @group yes $fixture order [
+            the_highest_priority_is_first
+            the_lowest_is_not_passed_over_for_ever
+            keys_take_turns
+            a_weight_is_so_many_a_turn
+            a_rank_stays_with_its_message
+            a_key_has_so_many_in_flight
+            a_queue_keeps_its_rate
+            the_rate_of_a_key_holds_back_no_other
+            a_full_queue_refuses_and_says_when
+            the_oldest_make_room_and_are_counted
+            what_finds_no_room_spills_over
+            what_is_out_of_range_is_refused
+        ] }
         $crate::conformance_tests! { @group yes $fixture delivery [
             a_locked_message_is_not_delivered_twice
             nothing_is_an_answer
@@ -281,6 +295,9 @@ macro_rules! conformance_tests {
         ] }
         $crate::conformance_tests! { @group $restart $fixture restart_job [
             a_planner_may_die_at_every_step
+        ] }
+        $crate::conformance_tests! { @group $restart $fixture restart_order [
+            a_restart_keeps_ranks_and_order
         ] }
         $crate::conformance_tests! { @group $restart $fixture restart_lease [
             terms_go_on_growing

@@ -222,7 +222,10 @@ fn ordering() -> Vec<(Outcome, &'static str)> {
             Outcome::Queue(Box::new(shed)),
             "0103064f7264657273e0d4030a000000000000000180808080c00280808004418095a4c6b7330102030405ac02010203040506070809",
         ),
-        (Outcome::Peeked(vec![ranked]), "?5"),
+        (
+            Outcome::Peeked(vec![ranked]),
+            "010801e0ac02e8078095a4c6b733011904676f6c64028020dc0b028040dc0b",
+        ),
     ]
 }
 

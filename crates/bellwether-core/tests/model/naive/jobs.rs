@@ -256,6 +256,7 @@ impl Naive {
         let m = self.locked(q, from.part == Part::Dead, token)?;
         let message = self.queues[q].messages.remove(m);
         self.queues[q].totals.completed += 1;
+        self.queues[q].settle_ring();
         self.forget_sessions(q);
         let Some((job, index)) = message.item else { return Ok(Outcome::Count(0)) };
         if self.job(job).is_none_or(|job| job.ended.is_some()) {
@@ -386,6 +387,7 @@ impl Naive {
                 if !message.dead && !matches!(message.state, State::Locked(_)) {
                     self.queues[q].messages.remove(m);
                     self.queues[q].totals.purged += 1;
+                    self.queues[q].settle_ring();
                     self.forget_sessions(q);
                 }
             }

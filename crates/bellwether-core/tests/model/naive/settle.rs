@@ -87,6 +87,7 @@ impl Naive {
         if self.is_unwanted(&self.queues[q].messages[m]) {
             self.queues[q].messages.remove(m);
             self.queues[q].totals.purged += 1;
+            self.queues[q].settle_ring();
             self.forget_sessions(q);
             return;
         }
