@@ -11,6 +11,7 @@ use crate::name::{
     At, DeliveryNumber, Incarnation, LeaseName, MemberId, MemberSlot, QueueId, QueueName,
     RequestNumber, SequenceNumber, SessionId, Term,
 };
+use crate::note::{Note, NoteName};
 use crate::outcome::{EndedBy, Outcome, Totals};
 use crate::settings::QueueSettings;
 use crate::time::WallTime;
@@ -170,6 +171,18 @@ pub enum Change {
         at: WallTime,
         /// Why.
         by: EndedBy,
+    },
+    /// A result or a claim stands so.
+    Note {
+        /// What it is called.
+        name: NoteName,
+        /// How.
+        note: Box<Note>,
+    },
+    /// A result or a claim is forgotten.
+    NoteGone {
+        /// What it was called.
+        name: NoteName,
     },
     /// The store was restored from a backup: no term granted from here on is below this one.
     TermsFrom {

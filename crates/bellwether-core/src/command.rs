@@ -6,11 +6,12 @@ use crate::fence::Fence;
 use crate::few::Few;
 use crate::message::{NewMessage, Reason};
 use crate::name::{
-    LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName, QueuePath, RequestNumber,
+    Key, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName, QueuePath, RequestNumber,
     SequenceNumber, SessionId, SessionToken, Term,
 };
 use crate::settings::{QueueSettings, SettingsPatch};
 use crate::time::WallTime;
+use crate::transaction::Step;
 
 /// One request of one member.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -368,6 +369,35 @@ pub enum Command {
         step: u32,
     },
 
+    /// Several things at once: all of them happen, or none ([`crate::transaction`]).
+    Transact {
+        /// What, in this order.
+        steps: Vec<Step>,
+    },
+
+    /// Looks at a result, and waits until nothing more is to be waited for.
+    GetResult {
+        /// Of which queue.
+        queue: QueueName,
+        /// Of the message with this id.
+        key: Key,
+        /// How long to wait.
+        wait_ms: u64,
+    },
+    /// Asks to be the one who does a piece of work ([`crate::note`]).
+    Claim {
+        /// Whose work it is: consumers that work independently of each other have scopes of their own.
+        scope: QueueName,
+        /// Which piece.
+        key: Key,
+        /// Hash of what is to be done; zero for not said. Another one under the same key conflicts.
+        hash: u128,
+        /// For how long nobody else gets it.
+        lock_ms: u32,
+        /// How long it is remembered.
+        ttl_ms: u64,
+    },
+
     /// Time has passed: what is due becomes so.
     Tick,
 }
@@ -380,7 +410,8 @@ impl Command {
             Self::Acquire(acquire) => acquire.wait_ms,
             Self::AcceptSession { wait_ms, .. }
             | Self::WatchLease { wait_ms, .. }
-            | Self::AwaitTurn { wait_ms, .. } => *wait_ms,
+            | Self::AwaitTurn { wait_ms, .. }
+            | Self::GetResult { wait_ms, .. } => *wait_ms,
             _ => 0,
         }
     }
@@ -392,7 +423,8 @@ impl Command {
             Self::Acquire(acquire) => Some(&mut acquire.wait_ms),
             Self::AcceptSession { wait_ms, .. }
             | Self::WatchLease { wait_ms, .. }
-            | Self::AwaitTurn { wait_ms, .. } => Some(wait_ms),
+            | Self::AwaitTurn { wait_ms, .. }
+            | Self::GetResult { wait_ms, .. } => Some(wait_ms),
             _ => None,
         }
     }

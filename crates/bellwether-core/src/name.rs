@@ -101,6 +101,12 @@ text_name!(
     "session id"
 );
 
+text_name!(
+    /// What a result or a claim is kept under. Case matters.
+    Key,
+    "key"
+);
+
 fn check_name(what: &'static str, text: &str) -> Result<(), Refusal> {
     if text.is_empty() {
         return Err(Refusal::InvalidName { what, why: "it is empty" });

@@ -9,6 +9,7 @@ use crate::name::{
     LeaseId, LeaseName, MemberId, MemberSlot, Part, QueueName, SequenceNumber, SessionId,
     SessionToken, Term, Ticket,
 };
+use crate::note::{Claimed, ResultInfo};
 use crate::settings::QueueSettings;
 use crate::time::WallTime;
 
@@ -109,6 +110,12 @@ pub enum Outcome {
     },
     /// A step of a backup; its bytes travel beside the outcome.
     Backup(BackupStep),
+    /// The transaction is done: the numbers of each of its sends, in their order.
+    Transacted(Vec<Sequences>),
+    /// The result; `None` if none is kept under that key. Its content travels beside the outcome.
+    Result(Option<Box<ResultInfo>>),
+    /// What became of a claim.
+    Claimed(Claimed),
 }
 
 /// Numbers given to the messages of one send, in order.

@@ -34,3 +34,5 @@ mod stats;
 mod steering;
 #[path = "ledger/store.rs"]
 mod store;
+#[path = "ledger/transactions.rs"]
+mod transactions;

@@ -19,6 +19,8 @@ mod late;
 mod naive;
 #[path = "model/restart.rs"]
 mod restart;
+#[path = "model/transactions.rs"]
+mod transactions;
 #[path = "model/world.rs"]
 mod world;
 

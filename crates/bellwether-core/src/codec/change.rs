@@ -30,6 +30,8 @@ mod tag {
     pub(super) const TERM_ENDED: u8 = 20;
     /// A slot of a lease but its first, which is written as leases with one slot are.
     pub(super) const LEASE_SLOT: u8 = 30;
+    pub(super) const NOTE: u8 = 45;
+    pub(super) const NOTE_GONE: u8 = 46;
 }
 
 macro_rules! put {
@@ -84,6 +86,8 @@ pub fn encode_change(change: &Change, now: BootTime, out: &mut Vec<u8>) {
             put_lease(lease, now, out);
         }
         Change::TermsFrom { term } => put!(out, tag::TERMS_FROM, term),
+        Change::Note { name, note } => put!(out, tag::NOTE, name, note),
+        Change::NoteGone { name } => put!(out, tag::NOTE_GONE, name),
         Change::TermEnded { name, term, at, by } => {
             put!(out, tag::TERM_ENDED, name, term, at, by);
         }
@@ -151,6 +155,8 @@ pub fn decode_change(reader: &mut Reader<'_>, now: BootTime) -> Result<Change, B
             lease: Box::new(get_lease(r)?),
         },
         tag::TERMS_FROM => Change::TermsFrom { term: Wire::get(r)? },
+        tag::NOTE => Change::Note { name: Wire::get(r)?, note: Wire::get(r)? },
+        tag::NOTE_GONE => Change::NoteGone { name: Wire::get(r)? },
         tag::TERM_ENDED => Change::TermEnded {
             name: Wire::get(r)?,
             term: Wire::get(r)?,

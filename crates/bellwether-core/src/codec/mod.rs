@@ -28,6 +28,7 @@ mod error;
 mod lease;
 mod message;
 mod name;
+mod note;
 mod outcome;
 mod reader;
 mod settings;

@@ -4,8 +4,9 @@ use super::wire::{Wire, put_text, wire_enum, wire_number, wire_struct};
 use super::{BadBytes, Reader};
 use crate::content::{ContentId, Place};
 use crate::name::{
-    At, DeliveryNumber, Incarnation, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, Part,
-    QueueId, QueueName, QueuePath, RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
+    At, DeliveryNumber, Incarnation, Key, LeaseId, LeaseName, LockToken, MemberId, MemberSlot,
+    Part, QueueId, QueueName, QueuePath, RequestNumber, SequenceNumber, SessionId, SessionToken,
+    Term,
 };
 use crate::time::WallTime;
 
@@ -27,6 +28,7 @@ wire_name! {
     QueueName, "a queue name";
     LeaseName, "a lease name";
     SessionId, "a session id";
+    Key, "a key";
 }
 
 wire_number! {

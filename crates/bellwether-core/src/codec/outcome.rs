@@ -36,6 +36,9 @@ wire_enum!(Outcome, "an outcome", {
     24 => Terms(terms),
     30 => MemberHealth(members),
     31 => Turn { next },
+    70 => Transacted(sends),
+    71 => Result(info),
+    72 => Claimed(claimed),
 });
 
 wire_struct!(TermInfo { term, kind, granted_at, holder, metadata, left_as });

@@ -65,6 +65,15 @@ const WORDS: &[&str] = &[
     "sessions in the queue",
     "properties of a message",
     "backups at a time",
+    "one transaction",
+    "steps",
+    "steps of one transaction",
+    "messages in one transaction",
+    "key",
+    "percent",
+    "a result",
+    "what came of a claim",
+    "results and claims",
     UNKNOWN,
 ];
 

@@ -6,6 +6,7 @@ use crate::error::Refusal;
 use crate::limits;
 use crate::message::MessageView;
 use crate::name::{At, LockToken, MemberSlot, Part, QueueId, RequestNumber};
+use crate::note::Claimed;
 use crate::outcome::Outcome;
 use crate::time::Now;
 
@@ -138,6 +139,8 @@ impl Outcome {
                 | Self::Sent(_)
                 | Self::Count(_)
                 | Self::Settled { .. }
+                | Self::Transacted(_)
+                | Self::Claimed(Claimed::Granted { .. })
                 | Self::Session(Some(_))
                 | Self::Breaking { .. }
         )
@@ -164,6 +167,7 @@ impl Command {
                 | Self::AwaitTurn { .. }
                 | Self::ListLeases { .. }
                 | Self::LeaseHistory { .. }
+                | Self::GetResult { .. }
                 | Self::Backup { .. }
                 | Self::Heartbeat { .. }
                 | Self::RenewSession { .. }

@@ -13,6 +13,7 @@
 //! 3. Time enters as an argument and as [`Command::Tick`]. Replaying decides nothing.
 //! 4. A refused request changed nothing.
 
+mod claims;
 mod decide;
 mod explain;
 mod fences;
@@ -21,9 +22,11 @@ mod keep;
 mod lease_timers;
 mod leases;
 mod members;
+mod notes;
 mod queues;
 mod receive;
 mod renewing;
+mod results;
 mod send;
 mod sessions;
 mod set;
@@ -34,6 +37,7 @@ mod stats;
 mod steering;
 mod tick;
 mod timers;
+mod transact;
 mod unsettled;
 mod watch;
 
@@ -55,6 +59,7 @@ use crate::ready::LaneId;
 use crate::time::{BootTime, Now};
 
 use fences::Fences;
+use notes::Notes;
 pub use snapshot::SnapshotCursor;
 use timers::{Timer, Timers};
 use unsettled::Unsettled;
@@ -86,6 +91,8 @@ pub struct Ledger {
     replayed_at: Option<BootTime>,
     /// Number of the newest hold of any session in this life.
     holds: u32,
+    /// Number of the newest claim in this life.
+    claims: u32,
     memory_bytes_max: u64,
     /// Of one member.
     unsettled_max: u32,
@@ -119,6 +126,7 @@ pub struct Ledger {
     forwarding: BTreeSet<QueueId>,
     /// Who waits for what.
     waiting: BTreeMap<Ticket, Waits>,
+    notes: Notes,
     fences: Fences,
     timers: Timers,
     unsettled: Unsettled,
@@ -136,6 +144,7 @@ enum Waits {
     Lease(u32),
     Watch(u32),
     Turn(u32),
+    Result(u64),
 }
 
 impl Ledger {
@@ -149,6 +158,7 @@ impl Ledger {
             clock: Now::default(),
             replayed_at: None,
             holds: 0,
+            claims: 0,
             memory_bytes_max,
             unsettled_max: limits::UNSETTLED_PER_MEMBER_MAX,
             sessions_max: limits::SESSIONS_PER_QUEUE_MAX,
@@ -170,6 +180,7 @@ impl Ledger {
             stirred_lines: BTreeSet::new(),
             forwarding: BTreeSet::new(),
             waiting: BTreeMap::new(),
+            notes: Notes::default(),
             fences: Fences::default(),
             timers: Timers::default(),
             unsettled: Unsettled::default(),
@@ -236,7 +247,9 @@ impl Ledger {
             }
             Err(refusal) => refuse(ticket, refusal, fx),
         }
+        self.settle_notes(now, fx);
         self.serve_stirred(now, fx);
+        self.settle_notes(now, fx);
     }
 
     /// What must have happened before the answer may leave.
@@ -282,6 +295,7 @@ impl Ledger {
         #[cfg(planted_bug = "lose_wake_up")]
         let _ = touched;
         self.serve_stirred(now, fx);
+        self.settle_notes(now, fx);
     }
 
     /// Whether something is hidden until [`Ledger::durable`] shows it.
@@ -337,6 +351,10 @@ impl Ledger {
             Waits::Lease(lease) | Waits::Watch(lease) | Waits::Turn(lease) => {
                 self.leave_lease(lease, ticket)
             }
+            Waits::Result(_) => self
+                .notes
+                .leave(ticket)
+                .map(|waiting| (waiting.member, waiting.number, waiting.until)),
         };
         if let Waits::Messages(queue, ..) | Waits::Session(queue) = waits {
             // It was in use until now.
@@ -452,7 +470,9 @@ impl Ledger {
 
     /// What the ledger holds in memory, for the budget.
     pub fn memory_bytes(&self) -> u64 {
-        self.messages * limits::MESSAGE_MEMORY_BYTES + self.seen * limits::SEEN_MEMORY_BYTES
+        self.messages * limits::MESSAGE_MEMORY_BYTES
+            + self.seen * limits::SEEN_MEMORY_BYTES
+            + self.notes.len() * limits::NOTE_MEMORY_BYTES
     }
 }
 

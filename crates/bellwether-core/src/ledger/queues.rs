@@ -303,6 +303,7 @@ impl Ledger {
                 let kind = if is_paused { LeaseRefusal::Paused } else { LeaseRefusal::NotGranted };
                 (Err(kind(entry.name.clone()).into()), Barrier::Durable)
             }
+            Waits::Result(id) => (Ok(self.result_so_far(now, id)), Barrier::Durable),
             Waits::Turn(_) => (Ok(Outcome::Turn { next: false }), Barrier::Durable),
             Waits::Watch(lease) => {
                 (Ok(self.describe_lease(now, &self.leases[&lease].name)), Barrier::Durable)

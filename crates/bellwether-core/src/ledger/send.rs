@@ -11,6 +11,7 @@ use crate::queue::Queue;
 use crate::ready::LaneId;
 use crate::time::{Now, WallTime};
 
+use super::transact::Ahead;
 use super::{Effects, Ledger, check_count};
 
 /// How a message moves to another queue, or begins again in its own.
@@ -64,14 +65,27 @@ impl Ledger {
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         let queue = self.queue_named(name)?;
-        self.check_send(queue, messages)?;
+        self.check_send(queue, messages, Ahead::default())?;
         let id = queue.id;
+        Ok(Outcome::Sent(self.put_all(now, id, messages, 0, fx)))
+    }
+
+    /// Puts messages that were checked into a queue. Their contents are those from `first` on.
+    pub(super) fn put_all(
+        &mut self,
+        now: Now,
+        id: QueueId,
+        messages: &[NewMessage],
+        first: u32,
+        fx: &mut Effects,
+    ) -> Sequences {
+        let queue = &self.queues[&id];
         let window = queue.settings.duplicate_window_ms;
         let forwards = queue.settings.forward_to.is_some();
         self.touch_queue(now, id);
 
         let mut numbers = Numbers::default();
-        for (index, new) in messages.iter().enumerate() {
+        for (index, new) in (first..).zip(messages) {
             if let Some(window) = window.filter(|_| new.id_hash != 0) {
                 if self.queues[&id].seen.contains(new.id_hash, now.wall, window) {
                     self.emit(now, Change::Duplicate { queue: id }, fx);
@@ -83,19 +97,24 @@ impl Ledger {
             }
             let content = self.contents.next_id();
             let len = new.content_bytes;
-            self.emit(now, Change::Content { id: content, index: index as u32, len }, fx);
+            self.emit(now, Change::Content { id: content, index, len }, fx);
             let at = self.put_new(now, id, new, content, fx);
             numbers.push(at.sequence);
             if forwards && new.due.is_none_or(|due| due <= now.wall) {
                 self.forward(now, at, fx);
             }
         }
-        Ok(Outcome::Sent(numbers.into()))
+        numbers.into()
     }
 
     /// Everything that can be refused is refused before anything is changed: a batch is accepted
     /// whole or not at all.
-    fn check_send(&self, queue: &Queue, messages: &[NewMessage]) -> Result<(), Refusal> {
+    pub(super) fn check_send(
+        &self,
+        queue: &Queue,
+        messages: &[NewMessage],
+        ahead: Ahead,
+    ) -> Result<(), Refusal> {
         let settings = &queue.settings;
         if !settings.status.can_send() {
             let (queue, operation) = (queue.name.clone(), Operation::Send);
@@ -129,17 +148,18 @@ impl Ledger {
             }
         }
         let named = messages.iter().filter_map(|new| new.session.as_ref());
-        self.check_sessions(queue, named)?;
+        self.check_sessions(queue, named, ahead.sessions)?;
         if bytes > limits::COMMAND_BYTES_MAX {
             let bytes_max = limits::COMMAND_BYTES_MAX;
             return Err(Refusal::TooLarge { what: "one send", bytes, bytes_max });
         }
-        if queue.size_bytes + bytes > settings.size_bytes_max {
+        if ahead.size_bytes(queue) + bytes > settings.size_bytes_max {
             let (queue, size_bytes_max) = (queue.name.clone(), settings.size_bytes_max);
             return Err(Refusal::QueueFull { queue, size_bytes_max });
         }
-        let added = messages.len() as u64 * limits::MESSAGE_MEMORY_BYTES;
-        if self.memory_bytes() + added > self.memory_bytes_max {
+        let added = (ahead.messages_in + messages.len() as u64) * limits::MESSAGE_MEMORY_BYTES;
+        let freed = ahead.messages_out * limits::MESSAGE_MEMORY_BYTES;
+        if self.memory_bytes() + added > self.memory_bytes_max + freed {
             return Err(Refusal::Busy { retry_after_ms: 100 });
         }
         Ok(())
@@ -185,17 +205,36 @@ impl Ledger {
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         let id = self.queue_id(name)?;
+        self.check_cancel(id, sequences)?;
+        Ok(Outcome::Count(self.put_cancelled(now, id, sequences, fx)))
+    }
+
+    pub(super) fn check_cancel(
+        &self,
+        id: QueueId,
+        sequences: &[SequenceNumber],
+    ) -> Result<(), Refusal> {
         check_count("sequence numbers in one request", sequences.len())?;
+        let is_scheduled = |sequence: &SequenceNumber| {
+            let message = self.message(At { queue: id, part: Part::Main, sequence: *sequence });
+            message.is_some_and(|m| matches!(m.standing.state, State::Scheduled { .. }))
+        };
+        match sequences.iter().find(|sequence| !is_scheduled(sequence)) {
+            Some(missing) => Err(Refusal::MessageNotFound(*missing)),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes back messages that are scheduled; returns how many.
+    pub(super) fn put_cancelled(
+        &mut self,
+        now: Now,
+        id: QueueId,
+        sequences: &[SequenceNumber],
+        fx: &mut Effects,
+    ) -> u64 {
         let at =
             |sequence: &SequenceNumber| At { queue: id, part: Part::Main, sequence: *sequence };
-        for sequence in sequences {
-            let scheduled = self
-                .message(at(sequence))
-                .is_some_and(|m| matches!(m.standing.state, State::Scheduled { .. }));
-            if !scheduled {
-                return Err(Refusal::MessageNotFound(*sequence));
-            }
-        }
         self.touch_queue(now, id);
         let mut count = 0;
         for sequence in sequences {
@@ -205,7 +244,7 @@ impl Ledger {
                 count += 1;
             }
         }
-        Ok(Outcome::Count(count))
+        count
     }
 
     /// Moves a ready message on, as far as forwarding goes. What cannot move on becomes a

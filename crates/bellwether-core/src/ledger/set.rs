@@ -8,7 +8,7 @@
 use crate::change::{Change, Departure};
 use crate::content::{ContentId, Place};
 use crate::message::{Lock, Message, Standing, State};
-use crate::name::{At, DeliveryNumber, QueueId, SessionId};
+use crate::name::{At, DeliveryNumber, Part, QueueId, SessionId};
 use crate::queue::Queue;
 use crate::ready::LaneId;
 use crate::settings::Durability;
@@ -101,6 +101,8 @@ impl Ledger {
             Change::Lease { name, slot, lease } => self.set_lease(name, *slot, lease),
             // What happened changes nothing of how things are.
             Change::TermEnded { .. } => {}
+            Change::Note { name, note } => self.set_note(name, note, fx),
+            Change::NoteGone { name } => self.set_note_gone(name, fx),
             Change::TermsFrom { term } => self.terms_from = self.terms_from.max(*term),
         }
     }
@@ -123,6 +125,7 @@ impl Ledger {
                 self.contents.let_go(message.content, &mut fx.dropped);
                 self.contents.let_go(message.standing.overlay, &mut fx.dropped);
                 self.unsettled.change(Some(&message.standing.state), None);
+                self.message_left(Part::Main, message, Departure::Purged);
             }
         }
         for session in queue.sessions.after(None) {
@@ -228,6 +231,8 @@ impl Ledger {
             queue.activity.delivered += u64::from(is_deleted_unseen);
             queue.activity.count_completed(message.standing.deliveries + 1);
         }
+        self.message_left(at.part, &message, why);
+        let Some(queue) = self.queues.get_mut(&at.queue) else { return };
         self.messages -= 1;
         self.unsettled.change(Some(&message.standing.state), None);
         self.timers.unset(at, &message.standing.state);

@@ -25,6 +25,8 @@ pub(super) enum Timer {
     Member(MemberSlot),
     /// Which, and which of its slots.
     Lease(u32, u32),
+    /// A result or a claim.
+    Note(u64),
 }
 
 /// All timers, of both clocks.

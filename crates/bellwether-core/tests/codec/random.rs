@@ -5,7 +5,7 @@ use bellwether_core::error::Refusal;
 use bellwether_core::few::Few;
 use bellwether_core::message::{Standing, State};
 use bellwether_core::name::{
-    DeliveryNumber, Incarnation, LeaseId, LeaseName, MemberId, MemberSlot, QueueId, QueueName,
+    DeliveryNumber, Incarnation, Key, LeaseId, LeaseName, MemberId, MemberSlot, QueueId, QueueName,
     RequestNumber, SequenceNumber, SessionId, Term,
 };
 use bellwether_core::outcome::{Outcome, Sequences};
@@ -86,6 +86,7 @@ random! {
     QueueName: |rng| QueueName::new(&text(1, rng)).unwrap();
     LeaseName: |rng| LeaseName::new(&text(1, rng)).unwrap();
     SessionId: |rng| SessionId::new(&text(1, rng)).unwrap();
+    Key: |rng| Key::new(&text(1, rng)).unwrap();
     BootTime: |rng| BootTime(u64::random(rng));
     WallTime: |rng| WallTime(u64::random(rng));
     ContentId: |rng| ContentId(u64::random(rng));

@@ -10,17 +10,21 @@ use bellwether_core::command::{
     Acquire, Command, Disposition, HeldSet, Imported, LeaseKind, Loss, NewContent, Receive,
     ReceiveMode, ReleaseReason, Request, Resting, Settlement,
 };
-use bellwether_core::error::{LeaseRefusal, Operation, Refusal};
+use bellwether_core::error::{LeaseRefusal, Operation, Refusal, StepRefusal};
 use bellwether_core::fence::Fence;
 use bellwether_core::lease::{self, Lease};
 use bellwether_core::message::{Lock, Message, MessageView, NewMessage, Reason, State};
 use bellwether_core::name::{At, LockToken, Part, QueuePath, SessionToken};
+use bellwether_core::note::{
+    ClaimHold, ClaimToken, Claimed, Note, NoteKind, NoteName, NoteState, Report, ResultInfo,
+};
 use bellwether_core::outcome::{
     Beat, Cause, Counts, EndedBy, Explanation, Holder, HolderInfo, LeaseInfo, LeaseState, LeftAs,
     MemberHealth, MemberInfo, Outcome, QueueInfo, SessionHold, SessionInfo, TermInfo, Totals,
 };
 use bellwether_core::right::Right;
 use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, Status};
+use bellwether_core::transaction::Step;
 
 macro_rules! random_struct {
     ($name:ty { $($field:ident),+ $(,)? }) => {
@@ -74,7 +78,22 @@ random_enum!(Change {
     Lease { name, slot, lease },
     TermsFrom { term },
     TermEnded { name, term, at, by },
+    Note { name, note },
+    NoteGone { name },
 });
+random_struct!(NoteName { kind, of, key });
+random_enum!(NoteKind { Result, Claim });
+random_struct!(Note { state, content, message, hash, created_at, updated_at, ttl_ms });
+random_enum!(NoteState {
+    Pending,
+    Running { percent },
+    Succeeded,
+    Failed,
+    Gone,
+    Held(hold),
+    Done,
+});
+random_struct!(ClaimHold { token, member, lock_ms, until });
 random_struct!(change::Hold { member, lock_ms, incarnation });
 random_enum!(Departure { Completed, Expired, Purged, Cancelled, Forwarded, DeadLettered, Moved });
 random_enum!(KeptOutcome { Plain(outcome), Deliveries { queue, part, tokens } });
@@ -168,7 +187,17 @@ random_enum!(Refusal {
     Lease(refusal),
     Forbidden { right, on },
     Fenced { election, term, newest },
+    ClaimLost { scope, key },
+    Step(step),
 });
+impl Random for StepRefusal {
+    fn variant(_: usize, rng: &mut Rng) -> Self {
+        let step = Random::random(rng);
+        // Any but the last: a step of a step there is not.
+        let why = rng.below(Refusal::VARIANTS as u64 - 1) as usize;
+        Self { step, why: Box::new(Refusal::variant(why, rng)) }
+    }
+}
 random_enum!(Right { Listen, Send, Manage });
 random_enum!(Operation { Send, Receive });
 random_enum!(LeaseRefusal {
@@ -212,6 +241,16 @@ random_enum!(Outcome {
     Terms(terms),
     MemberHealth(members),
     Turn { next },
+    Transacted(sends),
+    Result(info),
+    Claimed(claimed),
+});
+random_struct!(ResultInfo { state, created_at, updated_at, expires_at, content, place });
+random_enum!(Claimed {
+    Granted { token, taken_over },
+    InProgress { by, remaining_ms },
+    Done { at, content, place },
+    Conflict,
 });
 random_struct!(SessionHold { token, lock_ms });
 random_struct!(SessionInfo { id, messages, hold, waits_for, state, place });
@@ -332,7 +371,22 @@ random_enum!(Command {
     ResumeLease { lease },
     AwaitTurn { lease, wait_ms },
     MemberHealth { after, max },
+    Transact { steps },
+    GetResult { queue, key, wait_ms },
+    Claim { scope, key, hash, lock_ms, ttl_ms },
 });
+random_enum!(Step {
+    Settle { from, settlement },
+    Send { queue, messages, first },
+    SetSessionState { queue, token, state },
+    Cancel { queue, sequences },
+    Request { queue, message, content, key, ttl_ms },
+    Report { queue, key, report, content, ttl_ms },
+    Finish { scope, key, token, content },
+    GiveUp { scope, key, token },
+});
+random_enum!(Report { Running { percent }, Succeeded, Failed });
+random_struct!(ClaimToken { number, incarnation });
 random_struct!(TermInfo { term, kind, granted_at, holder, metadata, left_as });
 random_enum!(LeftAs { Held, Released, Broken, Ended { at, by } });
 random_enum!(EndedBy { Released { reason }, Goodbye, Died, RanOut, Broken, ChangedId, Disconnected });

@@ -1,8 +1,9 @@
 //! What must be equal in two answers.
 
 use bellwether_core::content::{ContentId, Place};
-use bellwether_core::error::Refusal;
+use bellwether_core::error::{Refusal, StepRefusal};
 use bellwether_core::message::MessageView;
+use bellwether_core::note::{Claimed, ResultInfo};
 use bellwether_core::outcome::{Outcome, Sequences};
 
 use super::naive::Answer;
@@ -28,6 +29,18 @@ pub fn plain_outcome(outcome: &Outcome) -> Outcome {
             let refused = refused.iter().map(|(i, refusal)| (*i, plain_refusal(refusal)));
             Outcome::Settled { refused: refused.collect() }
         }
+        Outcome::Transacted(sends) => {
+            let plain = |numbers: &Sequences| Sequences::List(numbers.iter().collect());
+            Outcome::Transacted(sends.iter().map(plain).collect())
+        }
+        Outcome::Result(Some(info)) => {
+            let (content, place) = (ContentId(info.content.0.min(1)), Place::default());
+            Outcome::Result(Some(Box::new(ResultInfo { content, place, ..(**info).clone() })))
+        }
+        Outcome::Claimed(Claimed::Done { at, content, .. }) => {
+            let (content, place) = (ContentId(content.0.min(1)), Place::default());
+            Outcome::Claimed(Claimed::Done { at: *at, content, place })
+        }
         other => other.clone(),
     }
 }
@@ -35,6 +48,10 @@ pub fn plain_outcome(outcome: &Outcome) -> Outcome {
 fn plain_refusal(refusal: &Refusal) -> Refusal {
     match refusal {
         Refusal::InvalidValue { what, .. } => Refusal::InvalidValue { what, why: String::new() },
+        Refusal::Step(StepRefusal { step, why }) => {
+            let why = Box::new(plain_refusal(why));
+            Refusal::Step(StepRefusal { step: *step, why })
+        }
         other => other.clone(),
     }
 }

@@ -14,6 +14,8 @@ mod leases;
 mod look;
 #[path = "naive/members.rs"]
 mod members;
+#[path = "naive/notes.rs"]
+mod notes;
 #[path = "naive/queues.rs"]
 mod queues;
 #[path = "naive/receive.rs"]
@@ -22,6 +24,8 @@ mod receive;
 mod sessions;
 #[path = "naive/settle.rs"]
 mod settle;
+#[path = "naive/transact.rs"]
+mod transact;
 
 use bellwether_core::command::{Acquire, Command, Receive, Request};
 use bellwether_core::error::Refusal;
@@ -29,11 +33,13 @@ use bellwether_core::fence::Fence;
 use bellwether_core::limits;
 use bellwether_core::message::State;
 use bellwether_core::name::{LeaseName, QueueName, SessionId, Term, Ticket};
+use bellwether_core::note::{NoteName, NoteState};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::{BootTime, Now};
 
 use leases::Lease;
 use members::Member;
+use notes::Note;
 use queues::Queue;
 
 pub type Answer = Result<Outcome, Refusal>;
@@ -49,6 +55,11 @@ pub struct Naive {
     pub leases: Vec<Lease>,
     pub waits: Vec<Wait>,
     pub answers: Vec<(Ticket, Answer)>,
+    pub notes: Vec<Note>,
+    pub claims: u32,
+    pub contents_ever: u64,
+    /// Messages that have left, by content, and how their results stand for it.
+    pub left: Vec<(u64, NoteState)>,
 }
 
 /// Somebody who waits.
@@ -70,6 +81,7 @@ pub enum ForWhat {
     Lease(Acquire),
     Watch(LeaseName),
     Turn(LeaseName),
+    Result(NoteName),
 }
 
 /// What time brings.
@@ -83,6 +95,7 @@ enum Event {
     Idle { queue: u32 },
     Presence { slot: u32 },
     Lease { first: Option<usize>, slot: u32, index: usize },
+    Note { index: usize },
 }
 
 impl Naive {
@@ -98,6 +111,10 @@ impl Naive {
             leases: Vec::new(),
             waits: Vec::new(),
             answers: Vec::new(),
+            notes: Vec::new(),
+            claims: 0,
+            contents_ever: 0,
+            left: Vec::new(),
         }
     }
 
@@ -118,6 +135,7 @@ impl Naive {
                 }
             },
         }
+        self.bereave();
         self.settle_down();
         std::mem::take(&mut self.answers)
     }
@@ -222,6 +240,13 @@ impl Naive {
                 return Ok(self.watch_lease(ticket, request, lease, *seen, *wait_ms));
             }
             Command::ListLeases { after, max } => Ok(self.list_leases(after.as_ref(), *max)),
+            Command::GetResult { queue, key, wait_ms } => {
+                return Ok(self.get_result(ticket, request, queue, key, *wait_ms));
+            }
+            Command::Claim { scope, key, hash, lock_ms, ttl_ms } => {
+                self.claim(member, scope, key, *hash, *lock_ms, *ttl_ms)
+            }
+            Command::Transact { steps } => self.transact(steps),
             Command::Tick => {
                 self.tick();
                 Ok(Outcome::Done)
@@ -233,6 +258,7 @@ impl Naive {
     fn tick(&mut self) {
         while let Some(event) = self.first_due() {
             self.happen(event);
+            self.bereave();
             self.serve();
         }
         for index in 0..self.queues.len() {
@@ -281,7 +307,9 @@ impl Naive {
     }
 
     fn wall_events(&self) -> impl Iterator<Item = (u64, Event)> {
-        self.queues.iter().flat_map(|queue| {
+        let notes = self.notes.iter().enumerate();
+        let notes = notes.map(|(index, note)| (note.expires_at().0, Event::Note { index }));
+        let of_queues = self.queues.iter().flat_map(|queue| {
             let id = queue.id;
             queue.messages.iter().flat_map(move |message| {
                 let (dead, sequence) = (message.dead, message.sequence);
@@ -297,7 +325,8 @@ impl Naive {
                     .then_some((message.expires_at.0, Event::Expiry { queue: id, sequence }));
                 due.into_iter().chain(expiry)
             })
-        })
+        });
+        of_queues.chain(notes)
     }
 
     fn happen(&mut self, event: Event) {
@@ -332,6 +361,9 @@ impl Naive {
                 self.leases[index].end_heard = true;
                 self.tell_watchers(index);
             }
+            Event::Note { index } => {
+                self.notes.remove(index);
+            }
         }
     }
 
@@ -350,6 +382,9 @@ impl Naive {
     /// Serves one who waits for messages or a session; true if it got something, or would have but
     /// for its fence.
     fn serve_one(&mut self, wait: &Wait) -> bool {
+        if let ForWhat::Result(name) = &wait.for_what {
+            return self.serve_result(wait.ticket, name);
+        }
         if let Err(refusal) = self.check_fence(wait.fence.as_ref()) {
             let is_for_it = match &wait.for_what {
                 ForWhat::Messages { queue, receive, .. } => {
@@ -361,7 +396,7 @@ impl Naive {
                     self.queues[q].settings.status.can_receive()
                         && self.has_free_session(q, session.as_ref())
                 }
-                ForWhat::Lease(_) | ForWhat::Watch(_) | ForWhat::Turn(_) => false,
+                _ => false,
             };
             if is_for_it {
                 self.answer_wait(wait.ticket, Err(refusal));
@@ -390,7 +425,7 @@ impl Naive {
                 };
                 Outcome::Session(Some(hold))
             }
-            ForWhat::Lease(_) | ForWhat::Watch(_) | ForWhat::Turn(_) => return false,
+            _ => return false,
         };
         self.answer_wait(wait.ticket, Ok(outcome));
         true
@@ -424,6 +459,7 @@ impl Naive {
             ForWhat::Session { .. } => Ok(Outcome::Session(None)),
             ForWhat::Lease(acquire) => Err(self.not_granted(acquire).into()),
             ForWhat::Turn(_) => Ok(Outcome::Turn { next: false }),
+            ForWhat::Result(name) => Ok(self.result(&name)),
             ForWhat::Watch(lease) => Ok(self.describe_lease(&lease)),
         };
         self.answer_wait(ticket, answer);
@@ -464,7 +500,13 @@ impl Naive {
         self.now = now;
         self.incarnation += 1;
         self.holds = 0;
+        self.claims = 0;
         self.waits.clear();
+        for note in &mut self.notes {
+            if let NoteState::Held(hold) = &mut note.state {
+                hold.until = now.boot.plus_ms(hold.lock_ms.into());
+            }
+        }
         for queue in &mut self.queues {
             queue.used_at = now.boot;
             queue.begins_to_forward = queue.settings.forward_to.is_some();

@@ -9,6 +9,7 @@ use bellwether_core::command::{Command, Request};
 use bellwether_core::content::{ContentId, Place};
 use bellwether_core::ledger::{Effects, Ledger};
 use bellwether_core::name::{MemberSlot, Part, QueuePath, RequestNumber, SequenceNumber, Ticket};
+use bellwether_core::note::NoteName;
 use bellwether_core::outcome::{Outcome, QueueInfo};
 use bellwether_core::time::Now;
 
@@ -280,6 +281,7 @@ impl World {
             bytes += info.counts.size_bytes;
             messages += Self::check_totals(&info, &self.place());
         }
+        bytes += self.naive.note_bytes();
         assert_eq!(self.ledger.live_bytes(UNIT), bytes, "{}: bytes", self.place());
         assert_eq!(self.ledger.live_bytes(0), 0, "{}: contents without place", self.place());
         assert_eq!(self.ledger.message_count(), messages, "{}: messages", self.place());
@@ -300,6 +302,9 @@ impl World {
         }
         self.apply(&nobodys(Command::ListLeases { after: None, max: u32::MAX }));
         self.apply(&nobodys(Command::ListMembers));
+        for NoteName { of: queue, key, .. } in self.naive.result_names() {
+            self.apply(&nobodys(Command::GetResult { queue, key, wait_ms: 0 }));
+        }
     }
 
     /// When all queues are gone nothing is left of their contents.
@@ -308,6 +313,9 @@ impl World {
         for info in self.naive.queue_infos() {
             self.apply(&nobodys(Command::DeleteQueue { queue: info.name }));
         }
+        // Results and claims outlive their queues, for a while.
+        self.now = self.now.plus_ms(10_000);
+        self.tick();
         assert_eq!(self.ledger.message_count(), 0, "{}", self.place());
         assert_eq!(self.ledger.live_bytes(UNIT), 0, "{}", self.place());
         for id in 1..=self.contents_ever {

@@ -3,11 +3,13 @@
 use bellwether::core::backup::BackupStep;
 use bellwether::core::command::{LeaseKind, ReleaseReason};
 use bellwether::core::content::{ContentId, Place};
-use bellwether::core::error::{LeaseRefusal, Operation, Refusal};
+use bellwether::core::error::{LeaseRefusal, Operation, Refusal, StepRefusal};
 use bellwether::core::message::{Lock, Message, MessageView, Reason, Standing, State};
 use bellwether::core::name::{
-    DeliveryNumber, Incarnation, LeaseId, MemberId, MemberSlot, Part, QueueId, SequenceNumber, Term,
+    DeliveryNumber, Incarnation, Key, LeaseId, MemberId, MemberSlot, Part, QueueId, SequenceNumber,
+    Term,
 };
+use bellwether::core::note::{Claimed, NoteState, ResultInfo};
 use bellwether::core::outcome::{
     Beat, Cause, Counts, EndedBy, Explanation, Holder, HolderInfo, LeaseInfo, LeaseState, LeftAs,
     MemberHealth, MemberInfo, Outcome, QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo,
@@ -17,7 +19,7 @@ use bellwether::core::right::Right;
 use bellwether::core::time::{BootTime, WallTime};
 use bellwether::message::Value;
 
-use crate::samples::{every, lease, queue, session, settings, token};
+use crate::samples::{claim_token, every, lease, queue, session, settings, token};
 
 pub(crate) fn reasons() -> Vec<(&'static str, Reason)> {
     every!(Reason {
@@ -230,7 +232,48 @@ pub(crate) fn outcomes() -> Vec<(&'static str, Outcome)> {
         Explained => Outcome::Explained(Explanation { part: Part::Dead, causes }),
         Terms => Outcome::Terms(vec![term_info(LeftAs::Held), term_info(LeftAs::Released)]),
         Backup => Outcome::Backup(BackupStep::State { frame: 632, bytes: 633 }),
+        Transacted => Outcome::Transacted(vec![
+            Sequences::Run { first: SequenceNumber(661), count: 662 },
+            Sequences::List(vec![SequenceNumber(663)]),
+        ]),
+        Result => result_outcome(NoteState::Running { percent: Some(664) }),
+        Claimed => Outcome::Claimed(Claimed::Conflict),
     })
+}
+
+pub(crate) fn result_outcome(state: NoteState) -> Outcome {
+    Outcome::Result(Some(Box::new(ResultInfo {
+        state,
+        created_at: WallTime(665),
+        updated_at: WallTime(666),
+        expires_at: WallTime(667),
+        content: ContentId(668),
+        place: Place { unit: 669, offset: 670, len: 671 },
+    })))
+}
+
+pub(crate) fn claims() -> Vec<(&'static str, Claimed)> {
+    every!(Claimed {
+        Granted => Claimed::Granted { token: claim_token(), taken_over: true },
+        InProgress => Claimed::InProgress { by: Some(MemberId(672)), remaining_ms: 673 },
+        Done => Claimed::Done {
+            at: WallTime(674),
+            content: ContentId(675),
+            place: Place { unit: 676, offset: 677, len: 678 },
+        },
+        Conflict => Claimed::Conflict,
+    })
+}
+
+/// Those that travel.
+pub(crate) fn result_states() -> [(&'static str, NoteState); 5] {
+    [
+        ("Pending", NoteState::Pending),
+        ("Running", NoteState::Running { percent: None }),
+        ("Succeeded", NoteState::Succeeded),
+        ("Failed", NoteState::Failed),
+        ("Gone", NoteState::Gone),
+    ]
 }
 
 pub(crate) fn term_info(left_as: LeftAs) -> TermInfo {
@@ -314,7 +357,10 @@ pub(crate) fn more_outcomes() -> Vec<Outcome> {
         Outcome::Turn { next: false },
         Outcome::Backup(BackupStep::Frames { numbers: vec![634, 635] }),
         Outcome::Backup(BackupStep::End { frame: 636 }),
+        Outcome::Result(None),
     ]);
+    outcomes.extend(result_states().map(|(_, state)| result_outcome(state)));
+    outcomes.extend(claims().into_iter().map(|(_, claimed)| Outcome::Claimed(claimed)));
     outcomes
 }
 
@@ -345,6 +391,14 @@ pub(crate) fn refusals() -> Vec<(&'static str, Refusal)> {
             election: lease("chores"),
             term: Term(708),
             newest: Some(Term(709)),
+        },
+        Step => Refusal::Step(StepRefusal {
+            step: 715,
+            why: Box::new(Refusal::LockLost(SequenceNumber(716))),
+        }),
+        ClaimLost => Refusal::ClaimLost {
+            scope: self::queue("payments"),
+            key: Key::new("order-17").unwrap(),
         },
     })
 }

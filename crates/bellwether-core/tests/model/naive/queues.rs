@@ -3,6 +3,7 @@
 use bellwether_core::error::{Operation, Refusal};
 use bellwether_core::message::{NewMessage, Reason, State};
 use bellwether_core::name::{QueueName, QueuePath, SequenceNumber, SessionId};
+use bellwether_core::note::NoteState;
 use bellwether_core::outcome::{Counts, Outcome, QueueInfo, Sequences, Totals};
 use bellwether_core::settings::{QueueSettings, SettingsPatch};
 use bellwether_core::time::{BootTime, WallTime};
@@ -10,6 +11,7 @@ use bellwether_core::time::{BootTime, WallTime};
 use super::sessions::Session;
 use super::{ForWhat, Naive};
 
+#[derive(Clone)]
 pub struct Queue {
     pub id: u32,
     pub name: QueueName,
@@ -27,6 +29,8 @@ pub struct Queue {
 
 #[derive(Clone)]
 pub struct Message {
+    /// The same wherever it goes.
+    pub content: u64,
     pub dead: bool,
     pub sequence: u64,
     pub state: State,
@@ -174,7 +178,8 @@ impl Naive {
         for ticket in waiting {
             self.answer_wait(ticket, Err(Refusal::QueueNotFound(name.clone())));
         }
-        self.queues.remove(q);
+        let messages = self.queues.remove(q).messages;
+        self.left.extend(messages.iter().map(|m| (m.content, NoteState::Gone)));
         // A queue of the same name must not take its tokens for its own.
         self.incarnation += 1;
     }
@@ -219,7 +224,7 @@ impl Naive {
         doomed.truncate(max as usize);
         for sequence in &doomed {
             let m = queue.find(dead, *sequence).unwrap();
-            queue.messages.remove(m);
+            self.left.push((queue.messages.remove(m).content, NoteState::Gone));
             queue.totals.purged += 1;
         }
         self.forget_sessions(q);
@@ -228,6 +233,16 @@ impl Naive {
 
     pub fn send(&mut self, name: &QueueName, messages: &[NewMessage]) -> Result<Outcome, Refusal> {
         let q = self.queue_named(name)?;
+        self.check_send(q, messages)?;
+        Ok(Outcome::Sent(self.put(q, messages)))
+    }
+
+    pub fn put(&mut self, q: usize, messages: &[NewMessage]) -> Sequences {
+        self.queues[q].used_at = self.now.boot;
+        Sequences::List(messages.iter().map(|new| self.send_one(q, new)).collect())
+    }
+
+    pub fn check_send(&self, q: usize, messages: &[NewMessage]) -> Result<(), Refusal> {
         let queue = &self.queues[q];
         let settings = &queue.settings;
         if !settings.status.can_send() {
@@ -257,9 +272,7 @@ impl Naive {
             let (queue, size_bytes_max) = (queue.name.clone(), settings.size_bytes_max);
             return Err(Refusal::QueueFull { queue, size_bytes_max });
         }
-        self.queues[q].used_at = self.now.boot;
-        let numbers = messages.iter().map(|new| self.send_one(q, new)).collect();
-        Ok(Outcome::Sent(Sequences::List(numbers)))
+        Ok(())
     }
 
     fn send_one(&mut self, q: usize, new: &NewMessage) -> SequenceNumber {
@@ -272,12 +285,15 @@ impl Naive {
             }
             queue.seen.push((new.id_hash, now));
         }
+        self.contents_ever += 1;
+        let content = self.contents_ever;
         let due = new.due.filter(|due| *due > now);
         let enqueued_at = due.unwrap_or(now);
         let ttl_ms = new.ttl_ms.unwrap_or(u64::MAX).min(queue.settings.ttl_ms.unwrap_or(u64::MAX));
         let sequence = queue.next();
         queue.totals.sent += 1;
         queue.messages.push(Message {
+            content,
             dead: false,
             sequence,
             state: due.map_or(State::Ready, |due| State::Scheduled { due }),
@@ -321,7 +337,7 @@ impl Naive {
         let mut count = 0;
         for sequence in sequences {
             if let Some(m) = queue.find(false, sequence.0) {
-                queue.messages.remove(m);
+                self.left.push((queue.messages.remove(m).content, NoteState::Gone));
                 queue.totals.cancelled += 1;
                 count += 1;
             }
@@ -351,7 +367,8 @@ impl Naive {
         if self.queues[q].settings.dead_letter_expired {
             self.dead_letter(q, m, Reason::TtlExpired, None);
         } else {
-            self.queues[q].messages.remove(m);
+            let expired = self.queues[q].messages.remove(m);
+            self.left.push((expired.content, NoteState::Gone));
             self.queues[q].totals.expired += 1;
             self.forget_sessions(q);
         }
@@ -362,7 +379,7 @@ impl super::Wait {
     pub fn queue(&self) -> Option<u32> {
         match self.for_what {
             ForWhat::Messages { queue, .. } | ForWhat::Session { queue, .. } => Some(queue),
-            ForWhat::Lease(_) | ForWhat::Watch(_) | ForWhat::Turn(_) => None,
+            ForWhat::Lease(_) | ForWhat::Watch(_) | ForWhat::Turn(_) | ForWhat::Result(_) => None,
         }
     }
 }

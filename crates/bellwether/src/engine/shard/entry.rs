@@ -3,7 +3,9 @@
 use bellwether_core::command::{Command, NewContent, Settlement};
 use bellwether_core::error::Refusal;
 use bellwether_core::limits;
-use bellwether_core::name::SessionId;
+use bellwether_core::message::NewMessage;
+use bellwether_core::name::{QueuePath, SessionId};
+use bellwether_core::transaction::Step;
 
 use super::{CHANGE_BYTES_MAX, Shard};
 use crate::engine::Call;
@@ -19,9 +21,8 @@ impl<R> Shard<R> {
             call.contents.iter().map(|content| content.len() + CHANGE_BYTES_MAX).sum();
         // Every queue that a message is forwarded through writes its session down once more.
         let sessions_bytes: usize = match &call.request.command {
-            Command::Send { messages, .. } => {
-                messages.iter().filter_map(|m| m.session.as_ref()).map(session_bytes).sum()
-            }
+            Command::Send { messages, .. } => sessions_bytes(messages),
+            Command::Transact { steps } => steps.iter().map(step_sessions_bytes).sum(),
             Command::Import { messages, .. } => {
                 messages.iter().filter_map(|m| m.session.as_ref()).map(session_bytes).sum()
             }
@@ -56,9 +57,10 @@ impl<R> Shard<R> {
     /// Changed properties are kept as one overlay: a settlement that changes some is merged with
     /// what earlier ones changed. `None` if there is nothing to merge.
     pub(super) fn merge_overlays(&mut self, call: &Call) -> Option<Call> {
-        let Command::Settle { from, settlements } = &call.request.command else { return None };
         let mut merged_call: Option<Call> = None;
-        for (nth, Settlement { token, overlay, .. }) in settlements.iter().enumerate() {
+        for (nth, (from, Settlement { token, overlay, .. })) in
+            settlements(&call.request.command).enumerate()
+        {
             let Some(new) = overlay else { continue };
             let old = self.ledger.overlay(&from.queue, from.part, token.sequence);
             let Some((id, place)) = old else { continue };
@@ -67,13 +69,55 @@ impl<R> Shard<R> {
             let new = call.contents.get(new.index as usize);
             let Some(merged) = new.and_then(|new| merge_overlays(&old, new)) else { continue };
             let Call { request, contents } = merged_call.get_or_insert_with(|| call.clone());
-            let Command::Settle { settlements, .. } = &mut request.command else { continue };
+            let settlement = settlements_mut(&mut request.command).nth(nth);
+            let Some(settlement) = settlement else { continue };
             // A content of its own: another settlement may point to the same one.
             let (index, bytes) = (contents.len() as u32, merged.len() as u32);
-            settlements[nth].overlay = Some(NewContent { index, bytes });
+            settlement.overlay = Some(NewContent { index, bytes });
             contents.push(merged);
         }
         merged_call
+    }
+}
+
+/// Every settlement in a command, and where it settles.
+fn settlements(command: &Command) -> impl Iterator<Item = (&QueuePath, &Settlement)> {
+    let (from, all, steps) = match command {
+        Command::Settle { from, settlements } => (Some(from), &settlements[..], [].as_slice()),
+        Command::Transact { steps } => (None, [].as_slice(), steps.as_slice()),
+        _ => (None, [].as_slice(), [].as_slice()),
+    };
+    let of_steps = steps.iter().filter_map(|step| match step {
+        Step::Settle { from, settlement } => Some((from, settlement)),
+        _ => None,
+    });
+    let all = from.into_iter().flat_map(move |from| all.iter().map(move |one| (from, one)));
+    all.chain(of_steps)
+}
+
+/// The same, in the same order.
+fn settlements_mut(command: &mut Command) -> impl Iterator<Item = &mut Settlement> {
+    let (all, steps) = match command {
+        Command::Settle { settlements, .. } => (&mut settlements[..], [].as_mut_slice()),
+        Command::Transact { steps } => ([].as_mut_slice(), steps.as_mut_slice()),
+        _ => ([].as_mut_slice(), [].as_mut_slice()),
+    };
+    let of_steps = steps.iter_mut().filter_map(|step| match step {
+        Step::Settle { settlement, .. } => Some(settlement),
+        _ => None,
+    });
+    all.iter_mut().chain(of_steps)
+}
+
+fn sessions_bytes(messages: &[NewMessage]) -> usize {
+    messages.iter().filter_map(|m| m.session.as_ref()).map(session_bytes).sum()
+}
+
+fn step_sessions_bytes(step: &Step) -> usize {
+    match step {
+        Step::Send { messages, .. } => sessions_bytes(messages),
+        Step::Request { message, .. } => sessions_bytes(std::slice::from_ref(message)),
+        _ => 0,
     }
 }
 
@@ -108,6 +152,13 @@ pub(super) fn check_contents(call: &Call) -> Result<(), Refusal> {
         Command::SetSessionState { state: Some(new), .. } => {
             content(new.index as usize, new.bytes).map(|_| ())
         }
+        Command::Transact { steps } => steps.iter().try_for_each(|step| {
+            step.contents().try_for_each(|new| match step {
+                Step::Send { .. } | Step::Request { .. } => message(new.index as usize, new.bytes),
+                Step::Settle { .. } => overlay(new),
+                _ => content(new.index as usize, new.bytes).map(|_| ()),
+            })
+        }),
         _ => Ok(()),
     }
 }
