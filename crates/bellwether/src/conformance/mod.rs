@@ -41,16 +41,20 @@ mod list;
 pub mod member;
 pub mod message;
 pub mod model;
+pub mod once;
 pub mod operator;
 pub mod queue;
 pub mod restart;
+pub mod restart_effects;
 pub mod restart_lease;
+pub mod result;
 pub mod session;
 pub mod settle;
 pub mod slots;
 pub mod steering;
 mod support;
 pub mod time_to_live;
+pub mod transaction;
 
 pub use fixture::{Fixture, Opening, Store};
 
