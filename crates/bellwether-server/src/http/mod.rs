@@ -15,6 +15,7 @@
 mod backup;
 mod caller;
 mod changes;
+mod claims;
 pub(crate) mod cloud_events;
 mod dead_letters;
 mod elections;
@@ -33,12 +34,14 @@ mod openapi;
 pub(crate) mod problem;
 mod queues;
 pub(crate) mod raw;
+mod requests;
 mod sessions;
 mod settings;
 mod settle;
 mod state;
 mod stats;
 mod trace;
+mod transactions;
 
 use std::sync::Arc;
 
@@ -100,6 +103,11 @@ fn queue_paths() -> OpenApiRouter<State> {
             sessions::set_session_state,
             sessions::clear_session_state
         ))
+        .routes(routes!(requests::send_request))
+        .routes(routes!(requests::show_request))
+        .routes(routes!(requests::show_result))
+        .routes(routes!(transactions::commit_transaction))
+        .routes(routes!(claims::claim))
 }
 
 fn dead_letter_paths() -> OpenApiRouter<State> {
