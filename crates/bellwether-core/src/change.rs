@@ -12,6 +12,7 @@ use crate::name::{
     At, DeliveryNumber, Incarnation, JobId, LeaseName, MemberId, MemberSlot, QueueId, QueueName,
     RequestNumber, SequenceNumber, SessionId, Term,
 };
+use crate::note::{Note, NoteName};
 use crate::outcome::{EndedBy, Outcome, Totals};
 use crate::rank::Rank;
 use crate::settings::QueueSettings;
@@ -197,6 +198,18 @@ pub enum Change {
         count: u32,
         /// How the first stands; the contents of the others follow its own.
         state: ItemState,
+    },
+    /// A result or a claim stands so.
+    Note {
+        /// What it is called.
+        name: NoteName,
+        /// How.
+        note: Box<Note>,
+    },
+    /// A result or a claim is forgotten.
+    NoteGone {
+        /// What it was called.
+        name: NoteName,
     },
     /// The store was restored from a backup: no term granted from here on is below this one.
     TermsFrom {

@@ -7,12 +7,13 @@ use crate::few::Few;
 use crate::job::{EndJob, JobSettings, Which};
 use crate::message::{NewMessage, Reason};
 use crate::name::{
-    JobName, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName, QueuePath,
+    JobName, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, NoteKey, QueueName, QueuePath,
     RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
 };
 use crate::rank::Rank;
 use crate::settings::{QueueSettings, SettingsPatch};
 use crate::time::WallTime;
+use crate::transaction::Step;
 
 /// One request of one member.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -452,6 +453,34 @@ pub enum Command {
         /// In which.
         lease: LeaseName,
     },
+    /// Several things at once: all of them happen, or none ([`crate::transaction`]).
+    Transact {
+        /// What, in this order.
+        steps: Vec<Step>,
+    },
+
+    /// Looks at a result, and waits until nothing more is to be waited for.
+    GetResult {
+        /// Of which queue.
+        queue: QueueName,
+        /// Of the message with this id.
+        key: NoteKey,
+        /// How long to wait.
+        wait_ms: u64,
+    },
+    /// Asks to be the one who does a piece of work ([`crate::note`]).
+    Claim {
+        /// Whose work it is: consumers that work independently of each other have scopes of their own.
+        scope: QueueName,
+        /// Which piece.
+        key: NoteKey,
+        /// Hash of what is to be done; zero for not said. Another one under the same key conflicts.
+        hash: u128,
+        /// For how long nobody else gets it.
+        lock_ms: u32,
+        /// How long it is remembered.
+        ttl_ms: u64,
+    },
 
     /// Time has passed: what is due becomes so.
     Tick,
@@ -466,7 +495,8 @@ impl Command {
             Self::AcceptSession { wait_ms, .. }
             | Self::WatchLease { wait_ms, .. }
             | Self::AwaitTurn { wait_ms, .. }
-            | Self::AwaitJob { wait_ms, .. } => *wait_ms,
+            | Self::AwaitJob { wait_ms, .. }
+            | Self::GetResult { wait_ms, .. } => *wait_ms,
             _ => 0,
         }
     }
@@ -479,7 +509,8 @@ impl Command {
             Self::AcceptSession { wait_ms, .. }
             | Self::WatchLease { wait_ms, .. }
             | Self::AwaitTurn { wait_ms, .. }
-            | Self::AwaitJob { wait_ms, .. } => Some(wait_ms),
+            | Self::AwaitJob { wait_ms, .. }
+            | Self::GetResult { wait_ms, .. } => Some(wait_ms),
             _ => None,
         }
     }

@@ -6,7 +6,9 @@
 use std::fmt;
 
 use crate::fence;
-use crate::name::{JobName, LeaseName, MemberId, QueueName, SequenceNumber, SessionId, Term};
+use crate::name::{
+    JobName, LeaseName, MemberId, NoteKey, QueueName, SequenceNumber, SessionId, Term,
+};
 use crate::right::Right;
 
 /// Why the rules said no.
@@ -113,6 +115,24 @@ pub enum Refusal {
         /// was any.
         newest: Option<Term>,
     },
+    /// A step of a transaction was refused, and so were all others.
+    Step(StepRefusal),
+    /// The claim is no longer held under this token.
+    ClaimLost {
+        /// Its scope.
+        scope: QueueName,
+        /// Its key.
+        key: NoteKey,
+    },
+}
+
+/// Why a transaction was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepRefusal {
+    /// Which of its steps, from zero.
+    pub step: u32,
+    /// Why; never a step itself.
+    pub why: Box<Refusal>,
 }
 
 /// What a queue's status can forbid.
@@ -176,6 +196,9 @@ pub enum LeaseRefusal {
 impl Refusal {
     /// Whether the same request may succeed later without anybody changing it.
     pub fn retry(&self) -> bool {
+        if let Self::Step(StepRefusal { why, .. }) = self {
+            return why.retry();
+        }
         matches!(
             self,
             Self::QueueFull { .. }
@@ -281,6 +304,14 @@ impl fmt::Display for Refusal {
                 write!(f, "job {job:?} has not ended; cancel it first, or wait for its end")
             }
             Self::Fenced { election, term, newest } => fence::explain(f, election, *term, *newest),
+            Self::ClaimLost { scope, key } => write!(
+                f,
+                "claim {key:?} of {scope:?} is no longer held: its lock ran out and somebody took \
+                 it over, or it is done; drop what was done, and claim it again"
+            ),
+            Self::Step(StepRefusal { step, why }) => {
+                write!(f, "step {step} of the transaction was refused, and so nothing was done: {why}")
+            }
         }
     }
 }

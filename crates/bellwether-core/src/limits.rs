@@ -38,6 +38,9 @@ pub const COMMAND_BYTES_MAX: u64 = 12 * 1024 * 1024;
 /// Messages in one atomic command: bounds how long the writer is busy with one caller.
 pub const BATCH_MESSAGES_MAX: usize = 10_000;
 
+/// Steps of one transaction, for the same reason; Azure allows as many messages.
+pub const TRANSACTION_STEPS_MAX: usize = 100;
+
 /// Messages handed out by one receive, for the same reason.
 pub const RECEIVE_MESSAGES_MAX: u32 = 10_000;
 
@@ -135,6 +138,13 @@ pub const MESSAGE_MEMORY_BYTES: u64 = 160;
 
 /// What one remembered message id costs in memory: hash and time, in a map and in a row.
 pub const SEEN_MEMORY_BYTES: u64 = 80;
+
+/// What one result or claim costs in memory: its record, its names in two maps, its timer.
+pub const NOTE_MEMORY_BYTES: u64 = 600;
+/// Results and claims in one shard.
+pub const NOTES_MAX: u64 = 1_000_000;
+/// Longest time that one is kept after it was last written: a year, and a day for leap years.
+pub const NOTE_TTL_MS_MAX: u64 = 366 * 24 * 3600 * 1000;
 
 /// What one step of time does at most, so that a million messages that expire together do not
 /// stop the writer; the rest is due at once again.

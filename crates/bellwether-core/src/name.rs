@@ -120,6 +120,12 @@ fn check_key(text: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
+text_name!(
+    /// What a result or a claim is kept under. Case matters.
+    NoteKey,
+    "key"
+);
+
 fn check_name(what: &'static str, text: &str) -> Result<(), Refusal> {
     if text.is_empty() {
         return Err(Refusal::InvalidName { what, why: "it is empty" });

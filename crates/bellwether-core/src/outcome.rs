@@ -11,6 +11,7 @@ use crate::name::{
     LeaseId, LeaseName, MemberId, MemberSlot, Part, QueueName, SequenceNumber, SessionId,
     SessionToken, Term, Ticket,
 };
+use crate::note::{Claimed, ResultInfo};
 use crate::settings::QueueSettings;
 use crate::time::WallTime;
 
@@ -131,6 +132,12 @@ pub enum Outcome {
     Load(Box<Load>),
     /// What is told in an election.
     Reports(Vec<Report>),
+    /// The transaction is done: the numbers of each of its sends, in their order.
+    Transacted(Vec<Sequences>),
+    /// The result; `None` if none is kept under that key. Its content travels beside the outcome.
+    Result(Option<Box<ResultInfo>>),
+    /// What became of a claim.
+    Claimed(Claimed),
 }
 
 /// Numbers given to the messages of one send, in order.

@@ -20,6 +20,7 @@ use bellwether_core::content::ContentId;
 use bellwether_core::error::Refusal;
 use bellwether_core::lease::{self, Lease};
 use bellwether_core::message::{MessageView, State};
+use bellwether_core::note::NoteState;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::BootTime;
 use random::{Random, Rng};
@@ -52,10 +53,14 @@ impl Coded for Change {
                 restart_lock(&mut message.standing.state);
             }
             Self::Standing { standing, .. } => restart_lock(&mut standing.state),
+            Self::Note { note, .. } => restart_note(&mut note.state),
             Self::Kept {
                 outcome: KeptOutcome::Plain(Outcome::Received(views) | Outcome::Peeked(views)),
                 ..
             } => restart_views(views),
+            Self::Kept { outcome: KeptOutcome::Plain(Outcome::Result(Some(info))), .. } => {
+                restart_note(&mut info.state);
+            }
             Self::Lease { lease, .. } => match &mut lease.hold {
                 lease::Hold::Free => {}
                 lease::Hold::Held { renewed_at, .. } => *renewed_at = READ_AT,
@@ -76,6 +81,12 @@ fn restart_lock(state: &mut State) {
     }
 }
 
+fn restart_note(state: &mut NoteState) {
+    if let NoteState::Held(hold) = state {
+        hold.until = READ_AT.plus_ms(hold.lock_ms.into());
+    }
+}
+
 fn restart_views(views: &mut [MessageView]) {
     for view in views {
         view.message.mark = 0;
@@ -93,6 +104,9 @@ impl Coded for Outcome {
     }
 
     fn once_read(mut self) -> Self {
+        if let Self::Result(Some(info)) = &mut self {
+            restart_note(&mut info.state);
+        }
         if let Self::Received(views) | Self::Peeked(views) = &mut self {
             for view in views {
                 view.message.mark = 0;

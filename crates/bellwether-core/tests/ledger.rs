@@ -40,5 +40,7 @@ mod stats;
 mod steering;
 #[path = "ledger/store.rs"]
 mod store;
+#[path = "ledger/transactions.rs"]
+mod transactions;
 #[path = "ledger/turns.rs"]
 mod turns;

@@ -21,6 +21,8 @@ mod naive;
 mod orders;
 #[path = "model/restart.rs"]
 mod restart;
+#[path = "model/transactions.rs"]
+mod transactions;
 #[path = "model/world.rs"]
 mod world;
 

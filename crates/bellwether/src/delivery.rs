@@ -355,15 +355,28 @@ impl Delivery {
         reason: impl Into<String>,
         description: impl Into<String>,
     ) -> Result<(), Error> {
-        let changes = self.changes.get_or_insert_default();
-        changes.reason = Some(reason.into());
-        changes.description = Some(description.into());
+        self.set_reason(reason.into(), description.into());
         self.settle(Disposition::DeadLetter).await
+    }
+
+    pub(crate) fn set_reason(&mut self, reason: String, description: String) {
+        let changes = self.changes.get_or_insert_default();
+        changes.reason = Some(reason);
+        changes.description = Some(description);
+    }
+
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// The content of what its receiver changed, if it changed anything.
+    pub(crate) fn changes(&self) -> Option<Bytes> {
+        self.changes.as_ref().map(|changes| changes.encode())
     }
 
     pub(crate) async fn settle(mut self, disposition: Disposition) -> Result<(), Error> {
         self.if_dropped = None;
-        let contents: Few<Bytes> = self.changes.iter().map(|changes| changes.encode()).collect();
+        let contents: Few<Bytes> = self.changes().into_iter().collect();
         let overlay =
             contents.first().map(|content| NewContent { index: 0, bytes: content.len() as u32 });
         let settlements = Few::One(Settlement { token: self.token, disposition, overlay });

@@ -56,6 +56,7 @@ pub(crate) struct Inner {
     metadata: String,
     pub(crate) presence: crate::presence::Presence,
     pub(crate) unreadable: crate::delivery::Unreadable,
+    pub(crate) once: crate::once::Counters,
     /// A member of its own, over a connection of its own, for what must be renewed in time.
     renewer: OnceCell<Arc<Inner>>,
 }
@@ -100,8 +101,9 @@ impl Bellwether {
     }
 
     fn with(engine: Engine, clock: Clock, metadata: String) -> Self {
-        let (presence, unreadable, renewer) = Default::default();
-        let inner = Arc::new(Inner { engine, clock, metadata, presence, unreadable, renewer });
+        let (presence, unreadable, once, renewer) = Default::default();
+        let inner =
+            Arc::new(Inner { engine, clock, metadata, presence, unreadable, once, renewer });
         Self { inner, fence: None }
     }
 

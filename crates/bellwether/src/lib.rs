@@ -41,6 +41,9 @@
 //! | [`Pump`] | running a handler over a queue |
 //! | [`scaler`], [`ScaledPump`] | as many consumers as there is work for |
 //! | [`Job`] | work fanned out as messages and gathered again |
+//! | [`Transaction`] | settling, sending and keeping state, all at once or not at all |
+//! | [`Request`], [`RequestResult`] | asking for an answer, and what became of it |
+//! | [`Once`] | effects that happen once, however often a message is delivered |
 //! | [`Election`], [`Leadership`], [`Lease`] | leading, and fencing what a leader writes |
 //! | [`Shards`] | leading a fair part of many |
 //! | [`Elections`] | leading on an engine that runs already |
@@ -81,17 +84,20 @@ pub mod journal;
 pub mod lease;
 mod leases;
 pub mod message;
+pub mod once;
 mod open;
 mod presence;
 pub mod pump;
 pub mod queue;
 mod renewer;
+pub mod result;
 pub mod scaler;
 pub mod session;
 pub mod shards;
 pub mod stats;
 #[cfg(feature = "tls")]
 pub mod tls;
+pub mod transaction;
 pub mod wire;
 
 pub use bellwether_core as core;
@@ -115,12 +121,15 @@ pub use job::{Gathered, Item, Job};
 pub use lease::{Grant, Lease, Ttl};
 pub use leases::Facts as EngineFacts;
 pub use message::Message;
+pub use once::{Claim, Claimed, Once};
 pub use open::Open;
 pub use pump::{Pump, PumpHandle, ScaledPump, Verdict, Work};
 pub use queue::Queue;
+pub use result::{Request, RequestError, RequestResult, ResultState};
 pub use session::Session;
 pub use shards::Shards;
 pub use stats::{Health, Stats};
+pub use transaction::{Committed, Transaction};
 
 /// The programs in the README are compiled with the tests.
 #[cfg(doctest)]

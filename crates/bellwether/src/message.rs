@@ -276,5 +276,10 @@ pub fn id_hash(key: (u64, u64), id: &str) -> u128 {
     if id.is_empty() {
         return 0;
     }
-    SipHasher13::new_with_keys(key.0, key.1).hash(id.as_bytes()).as_u128().max(1)
+    bytes_hash(key, id.as_bytes())
+}
+
+/// The same hash of any bytes, also of none; never zero.
+pub fn bytes_hash(key: (u64, u64), bytes: &[u8]) -> u128 {
+    SipHasher13::new_with_keys(key.0, key.1).hash(bytes).as_u128().max(1)
 }

@@ -25,7 +25,7 @@ use crate::session::{self, AcceptSession};
 
 /// Whoever can send to a queue can repeat an id, so the hash needs no secret; it must only be the
 /// same in every life of a store.
-pub(crate) const ID_HASH_KEY: (u64, u64) = (0x6265_6c6c_7765_7468, 0x6572_2d69_642d_3031);
+pub const ID_HASH_KEY: (u64, u64) = (0x6265_6c6c_7765_7468, 0x6572_2d69_642d_3031);
 
 /// A handle to one queue, or to its dead letters. Cheap to clone.
 #[derive(Clone, Debug)]

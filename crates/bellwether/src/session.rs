@@ -75,6 +75,10 @@ impl Session {
         &self.hold.token.session
     }
 
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
     /// The proof of this hold.
     pub fn token(&self) -> &SessionToken {
         &self.hold.token

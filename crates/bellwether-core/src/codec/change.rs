@@ -36,6 +36,8 @@ mod tag {
     pub(super) const JOB: u8 = 40;
     pub(super) const JOB_GONE: u8 = 41;
     pub(super) const ITEMS: u8 = 42;
+    pub(super) const NOTE: u8 = 45;
+    pub(super) const NOTE_GONE: u8 = 46;
 }
 
 macro_rules! put {
@@ -101,6 +103,8 @@ pub fn encode_change(change: &Change, now: BootTime, out: &mut Vec<u8>) {
             put!(out, tag::ITEMS, job, first, count, state);
         }
         Change::TermsFrom { term } => put!(out, tag::TERMS_FROM, term),
+        Change::Note { name, note } => put!(out, tag::NOTE, name, note),
+        Change::NoteGone { name } => put!(out, tag::NOTE_GONE, name),
         Change::TermEnded { name, term, at, by } => {
             put!(out, tag::TERM_ENDED, name, term, at, by);
         }
@@ -178,6 +182,8 @@ pub fn decode_change(reader: &mut Reader<'_>, now: BootTime) -> Result<Change, B
             state: Wire::get(r)?,
         },
         tag::TERMS_FROM => Change::TermsFrom { term: Wire::get(r)? },
+        tag::NOTE => Change::Note { name: Wire::get(r)?, note: Wire::get(r)? },
+        tag::NOTE_GONE => Change::NoteGone { name: Wire::get(r)? },
         tag::TERM_ENDED => Change::TermEnded {
             name: Wire::get(r)?,
             term: Wire::get(r)?,

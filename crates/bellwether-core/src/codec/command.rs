@@ -11,6 +11,7 @@ use crate::command::{
 use crate::fence::Fence;
 use crate::message::Reason;
 use crate::rank::Rank;
+use crate::transaction::Step;
 
 /// Stands before a command that is asked under a fence. Far from the tags of the commands: it is
 /// none, and stands before one of them, not before another fence.
@@ -98,6 +99,20 @@ wire_enum!(Command, "a command", {
     64 => AwaitJob { job, wait_ms },
     65 => ListJobs { after, max },
     66 => ListItems { job, from, max, which },
+    70 => Transact { steps },
+    71 => GetResult { queue, key, wait_ms },
+    72 => Claim { scope, key, hash, lock_ms, ttl_ms },
+});
+
+wire_enum!(Step, "a step of a transaction", {
+    1 => Settle { from, settlement },
+    2 => Send { queue, messages, first },
+    3 => SetSessionState { queue, token, state },
+    4 => Cancel { queue, sequences },
+    5 => Request { queue, message, content, key, ttl_ms },
+    6 => Report { queue, key, report, content, ttl_ms },
+    7 => Finish { scope, key, token, content },
+    8 => GiveUp { scope, key, token },
 });
 
 wire_struct!(Receive { from, session, max, mode, wait_ms, lock_ms });

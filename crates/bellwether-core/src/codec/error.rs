@@ -2,7 +2,7 @@
 
 use super::wire::{Wire, wire_enum};
 use super::{BadBytes, Reader};
-use crate::error::{LeaseRefusal, Operation, Refusal};
+use crate::error::{LeaseRefusal, Operation, Refusal, StepRefusal};
 use crate::right::Right;
 
 wire_enum!(Refusal, "a refusal", {
@@ -29,7 +29,29 @@ wire_enum!(Refusal, "a refusal", {
     60 => JobNotFound(job),
     61 => JobEnded(job),
     62 => JobOpen(job),
+    70 => Step(step),
+    71 => ClaimLost { scope, key },
 });
+
+/// The tag of a refused step.
+const STEP: u8 = 70;
+
+impl Wire for StepRefusal {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.step.put(out);
+        self.why.put(out);
+    }
+
+    fn get(r: &mut Reader<'_>) -> Result<Self, BadBytes> {
+        let step = Wire::get(r)?;
+        let offset = r.position();
+        // A step of a step there is not: who writes one may write a thousand.
+        if r.take_if(STEP) {
+            return Err(BadBytes { expected: "why a step was refused", offset });
+        }
+        Ok(Self { step, why: Wire::get(r)? })
+    }
+}
 
 wire_enum!(Right, "a right", { 1 => Listen, 2 => Send, 3 => Manage });
 

@@ -29,6 +29,7 @@ mod job;
 mod lease;
 mod message;
 mod name;
+mod note;
 mod outcome;
 mod reader;
 mod settings;

@@ -5,8 +5,8 @@ use super::{BadBytes, Reader};
 use crate::content::{ContentId, Place};
 use crate::name::{
     At, DeliveryNumber, Incarnation, JobId, JobName, Key, LeaseId, LeaseName, LockToken, MemberId,
-    MemberSlot, Part, QueueId, QueueName, QueuePath, RequestNumber, SequenceNumber, SessionId,
-    SessionToken, Term,
+    MemberSlot, NoteKey, Part, QueueId, QueueName, QueuePath, RequestNumber, SequenceNumber,
+    SessionId, SessionToken, Term,
 };
 use crate::time::WallTime;
 
@@ -30,6 +30,7 @@ wire_name! {
     LeaseName, "a lease name";
     SessionId, "a session id";
     Key, "a key";
+    NoteKey, "a key";
 }
 
 wire_number! {

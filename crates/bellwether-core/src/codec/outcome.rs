@@ -45,6 +45,9 @@ wire_enum!(Outcome, "an outcome", {
     62 => Job(info),
     63 => Jobs(infos),
     64 => Items(items),
+    70 => Transacted(sends),
+    71 => Result(info),
+    72 => Claimed(claimed),
 });
 
 impl Wire for Load {

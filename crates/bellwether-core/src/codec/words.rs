@@ -95,6 +95,15 @@ const WORDS: &[&str] = &[
     "oldest_within_ms",
     "window_ms",
     "step",
+    "one transaction",
+    "steps",
+    "steps of one transaction",
+    "messages in one transaction",
+    "key",
+    "percent",
+    "a result",
+    "what came of a claim",
+    "results and claims",
     UNKNOWN,
 ];
 

@@ -6,6 +6,7 @@ use crate::name::Ticket;
 use crate::outcome::{EndedBy, Outcome};
 use crate::time::Now;
 
+use super::claims::Terms;
 use super::{Effects, Ledger};
 
 impl Ledger {
@@ -131,6 +132,14 @@ impl Ledger {
             Command::ReadLoad { queue } => self.read_load(now, queue),
             Command::Report { lease, text } => self.report(now, member, lease, text),
             Command::ListReports { lease } => Ok(self.list_reports(now, lease)),
+            Command::GetResult { queue, key, wait_ms } => {
+                return Ok(self.get_result(now, ticket, request, queue, key, *wait_ms));
+            }
+            Command::Claim { scope, key, hash, lock_ms, ttl_ms } => {
+                let terms = Terms { hash: *hash, lock_ms: *lock_ms, ttl_ms: *ttl_ms };
+                self.claim(now, member, scope, key, terms, fx)
+            }
+            Command::Transact { steps } => self.transact(now, steps, fx),
             Command::Tick => {
                 self.tick(now, fx);
                 Ok(Outcome::Done)

@@ -80,7 +80,7 @@ impl Ledger {
         }
         check_keys(queue, messages.iter().map(|imported| &imported.rank))?;
         let named = messages.iter().filter_map(|imported| imported.session.as_ref());
-        self.check_sessions(queue, named)?;
+        self.check_sessions(queue, named, 0)?;
         if bytes > limits::COMMAND_BYTES_MAX {
             let bytes_max = limits::COMMAND_BYTES_MAX;
             return Err(Refusal::TooLarge { what: "one send", bytes, bytes_max });

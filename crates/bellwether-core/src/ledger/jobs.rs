@@ -15,6 +15,7 @@ use crate::outcome::{Answer, Barrier, Outcome};
 use crate::rank::Rank;
 use crate::time::{Now, WallTime};
 
+use super::transact::Ahead;
 use super::{Effects, Ledger, Waits, check_count, refuse};
 
 impl Ledger {
@@ -136,10 +137,10 @@ impl Ledger {
     ) -> Result<(), Refusal> {
         let queue = self.queue_named(queue)?;
         if new.len() == messages.len() {
-            self.check_send(queue, messages)?;
+            self.check_send(queue, messages, Ahead::default())?;
         } else {
             let wanted: Vec<_> = new.iter().map(|index| messages[*index].clone()).collect();
-            self.check_send(queue, &wanted)?;
+            self.check_send(queue, &wanted, Ahead::default())?;
         }
         // Nobody is dropped for items, and they go nowhere else: whoever dispatches comes again.
         if queue.is_crowded_by(new.len() as u64) {

@@ -6,6 +6,7 @@ use crate::error::Refusal;
 use crate::limits;
 use crate::message::MessageView;
 use crate::name::{LockToken, MemberSlot, Part, QueueId, RequestNumber};
+use crate::note::Claimed;
 use crate::outcome::Outcome;
 use crate::time::Now;
 
@@ -140,6 +141,8 @@ impl Outcome {
                 | Self::Sent(_)
                 | Self::Count(_)
                 | Self::Settled { .. }
+                | Self::Transacted(_)
+                | Self::Claimed(Claimed::Granted { .. })
                 | Self::Session(Some(_))
                 | Self::Breaking { .. }
                 | Self::JobCreated { .. }
@@ -168,6 +171,7 @@ impl Command {
                 | Self::AwaitTurn { .. }
                 | Self::ListLeases { .. }
                 | Self::LeaseHistory { .. }
+                | Self::GetResult { .. }
                 | Self::Backup { .. }
                 | Self::AwaitJob { .. }
                 | Self::ListJobs { .. }

@@ -13,6 +13,7 @@
 //! 3. Time enters as an argument and as [`Command::Tick`]. Replaying decides nothing.
 //! 4. A refused request changed nothing.
 
+mod claims;
 mod decide;
 mod explain;
 mod fences;
@@ -24,6 +25,7 @@ mod lease_timers;
 mod leases;
 mod load;
 mod members;
+mod notes;
 mod overflow;
 mod pace;
 mod queues;
@@ -31,6 +33,7 @@ mod receive;
 mod releasing;
 mod renewing;
 mod reports;
+mod results;
 mod send;
 mod sessions;
 mod set;
@@ -41,6 +44,7 @@ mod stats;
 mod steering;
 mod tick;
 mod timers;
+mod transact;
 mod unsettled;
 mod watch;
 
@@ -63,6 +67,7 @@ use crate::time::{BootTime, Now};
 
 use fences::Fences;
 use items::Jobs;
+use notes::Notes;
 use reports::Reports;
 pub use snapshot::SnapshotCursor;
 use timers::{Timer, Timers};
@@ -95,6 +100,8 @@ pub struct Ledger {
     replayed_at: Option<BootTime>,
     /// Number of the newest hold of any session in this life.
     holds: u32,
+    /// Number of the newest claim in this life.
+    claims: u32,
     memory_bytes_max: u64,
     /// Of one member.
     unsettled_max: u32,
@@ -129,6 +136,7 @@ pub struct Ledger {
     forwarding: BTreeSet<QueueId>,
     /// Who waits for what.
     waiting: BTreeMap<Ticket, Waits>,
+    notes: Notes,
     fences: Fences,
     timers: Timers,
     unsettled: Unsettled,
@@ -148,6 +156,7 @@ enum Waits {
     Watch(u32),
     Turn(u32),
     Job(JobId),
+    Result(u64),
 }
 
 impl Ledger {
@@ -161,6 +170,7 @@ impl Ledger {
             clock: Now::default(),
             replayed_at: None,
             holds: 0,
+            claims: 0,
             memory_bytes_max,
             unsettled_max: limits::UNSETTLED_PER_MEMBER_MAX,
             sessions_max: limits::SESSIONS_PER_QUEUE_MAX,
@@ -183,6 +193,7 @@ impl Ledger {
             stirred_lines: BTreeSet::new(),
             forwarding: BTreeSet::new(),
             waiting: BTreeMap::new(),
+            notes: Notes::default(),
             fences: Fences::default(),
             timers: Timers::default(),
             unsettled: Unsettled::default(),
@@ -250,7 +261,9 @@ impl Ledger {
             }
             Err(refusal) => refuse(ticket, refusal, fx),
         }
+        self.settle_notes(now, fx);
         self.serve_stirred(now, fx);
+        self.settle_notes(now, fx);
     }
 
     /// What must have happened before the answer may leave.
@@ -296,6 +309,7 @@ impl Ledger {
         #[cfg(planted_bug = "lose_wake_up")]
         let _ = touched;
         self.serve_stirred(now, fx);
+        self.settle_notes(now, fx);
     }
 
     /// Whether something is hidden until [`Ledger::durable`] shows it.
@@ -353,6 +367,10 @@ impl Ledger {
             Waits::Job(id) => {
                 self.jobs.by_id.get_mut(&id).and_then(|job| job.waits.remove(&ticket))
             }
+            Waits::Result(_) => self
+                .notes
+                .leave(ticket)
+                .map(|waiting| (waiting.member, waiting.number, waiting.until)),
         };
         if let Waits::Messages(queue, ..) | Waits::Session(queue) = waits {
             // It was in use until now.
@@ -471,6 +489,7 @@ impl Ledger {
         self.messages * limits::MESSAGE_MEMORY_BYTES
             + self.seen * limits::SEEN_MEMORY_BYTES
             + self.jobs.memory_bytes()
+            + self.notes.len() * limits::NOTE_MEMORY_BYTES
     }
 }
 

@@ -86,8 +86,11 @@ impl Ledger {
         fx: &mut Effects,
     ) -> Option<QueueId> {
         let queue = self.queues.get(&id).filter(|queue| queue.is_crowded_by(1))?;
-        if let Some(target) = queue.settings.order.spill() {
-            return self.names.get(target).copied();
+        match &queue.settings.order.overflow {
+            // Whoever would crowd it was refused; this one comes beside what others forward to it.
+            Overflow::Refuse => return None,
+            Overflow::SpillTo(target) => return self.names.get(target).copied(),
+            Overflow::DropOldest => {}
         }
         let sequence = waiting(queue, *oldest).next()?;
         *oldest = sequence + 1;

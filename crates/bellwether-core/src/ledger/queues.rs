@@ -306,6 +306,7 @@ impl Ledger {
                 let kind = if is_paused { LeaseRefusal::Paused } else { LeaseRefusal::NotGranted };
                 (Err(kind(entry.name.clone()).into()), Barrier::Durable)
             }
+            Waits::Result(id) => (Ok(self.result_so_far(now, id)), Barrier::Durable),
             Waits::Turn(_) => (Ok(Outcome::Turn { next: false }), Barrier::Durable),
             Waits::Job(id) => {
                 let info = self.jobs.by_id[&id].info();

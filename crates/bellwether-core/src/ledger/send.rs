@@ -11,6 +11,7 @@ use crate::queue::Queue;
 use crate::rank::Rank;
 use crate::time::{Now, WallTime};
 
+use super::transact::Ahead;
 use super::{Effects, Ledger, check_count};
 
 /// How a message moves to another queue, or begins again in its own.
@@ -65,10 +66,24 @@ impl Ledger {
     ) -> Result<Outcome, Refusal> {
         let queue = self.queue_named(name)?;
         let id = queue.id;
-        if let Err(refusal) = self.check_send(queue, messages) {
+        let checked = self.check_send(queue, messages, Ahead::default());
+        if let Err(refusal) = checked.and_then(|()| self.check_room(queue, messages)) {
             self.count_refused(id, messages.len(), &refusal);
             return Err(refusal);
         }
+        Ok(Outcome::Sent(self.put_all(now, id, messages, 0, fx)))
+    }
+
+    /// Puts messages that were checked into a queue. Their contents are those from `first` on.
+    pub(super) fn put_all(
+        &mut self,
+        now: Now,
+        id: QueueId,
+        messages: &[NewMessage],
+        first: u32,
+        fx: &mut Effects,
+    ) -> Sequences {
+        let queue = &self.queues[&id];
         let window = queue.settings.duplicate_window_ms;
         let forwards = queue.settings.forward_to.is_some();
         let is_bounded = queue.settings.order.messages_max.is_some();
@@ -76,7 +91,7 @@ impl Ledger {
 
         let mut numbers = Numbers::default();
         let mut oldest = 0;
-        for (index, new) in messages.iter().enumerate() {
+        for (index, new) in (first..).zip(messages) {
             if let Some(window) = window.filter(|_| new.id_hash != 0) {
                 if self.queues[&id].seen.contains(new.id_hash, now.wall, window) {
                     self.emit(now, Change::Duplicate { queue: id }, fx);
@@ -88,7 +103,7 @@ impl Ledger {
             }
             let content = self.contents.next_id();
             let len = new.content_bytes;
-            self.emit(now, Change::Content { id: content, index: index as u32, len }, fx);
+            self.emit(now, Change::Content { id: content, index, len }, fx);
             let spills = if is_bounded { self.make_room(now, id, &mut oldest, fx) } else { None };
             let at = self.put_new(now, id, new, content, fx);
             numbers.push(at.sequence);
@@ -98,12 +113,17 @@ impl Ledger {
                 self.forward(now, at, fx);
             }
         }
-        Ok(Outcome::Sent(numbers.into()))
+        numbers.into()
     }
 
     /// Everything that can be refused is refused before anything is changed: a batch is accepted
     /// whole or not at all.
-    pub(super) fn check_send(&self, queue: &Queue, messages: &[NewMessage]) -> Result<(), Refusal> {
+    pub(super) fn check_send(
+        &self,
+        queue: &Queue,
+        messages: &[NewMessage],
+        ahead: Ahead,
+    ) -> Result<(), Refusal> {
         let settings = &queue.settings;
         if !settings.status.can_send() {
             let (queue, operation) = (queue.name.clone(), Operation::Send);
@@ -139,20 +159,21 @@ impl Ledger {
         }
         check_keys(queue, messages.iter().map(|new| &new.rank))?;
         let named = messages.iter().filter_map(|new| new.session.as_ref());
-        self.check_sessions(queue, named)?;
+        self.check_sessions(queue, named, ahead.sessions)?;
         if bytes > limits::COMMAND_BYTES_MAX {
             let bytes_max = limits::COMMAND_BYTES_MAX;
             return Err(Refusal::TooLarge { what: "one send", bytes, bytes_max });
         }
-        if queue.size_bytes + bytes > settings.size_bytes_max {
+        if ahead.size_bytes(queue) + bytes > settings.size_bytes_max {
             let (queue, size_bytes_max) = (queue.name.clone(), settings.size_bytes_max);
             return Err(Refusal::QueueFull { queue, size_bytes_max });
         }
-        let added = messages.len() as u64 * limits::MESSAGE_MEMORY_BYTES;
-        if self.memory_bytes() + added > self.memory_bytes_max {
+        let added = (ahead.messages_in + messages.len() as u64) * limits::MESSAGE_MEMORY_BYTES;
+        let freed = ahead.messages_out * limits::MESSAGE_MEMORY_BYTES;
+        if self.memory_bytes() + added > self.memory_bytes_max + freed {
             return Err(Refusal::Busy { retry_after_ms: 100 });
         }
-        self.check_room(queue, messages)
+        Ok(())
     }
 
     pub(super) fn put_new(
@@ -195,17 +216,36 @@ impl Ledger {
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         let id = self.queue_id(name)?;
+        self.check_cancel(id, sequences)?;
+        Ok(Outcome::Count(self.put_cancelled(now, id, sequences, fx)))
+    }
+
+    pub(super) fn check_cancel(
+        &self,
+        id: QueueId,
+        sequences: &[SequenceNumber],
+    ) -> Result<(), Refusal> {
         check_count("sequence numbers in one request", sequences.len())?;
+        let is_scheduled = |sequence: &SequenceNumber| {
+            let message = self.message(At { queue: id, part: Part::Main, sequence: *sequence });
+            message.is_some_and(|m| matches!(m.standing.state, State::Scheduled { .. }))
+        };
+        match sequences.iter().find(|sequence| !is_scheduled(sequence)) {
+            Some(missing) => Err(Refusal::MessageNotFound(*missing)),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes back messages that are scheduled; returns how many.
+    pub(super) fn put_cancelled(
+        &mut self,
+        now: Now,
+        id: QueueId,
+        sequences: &[SequenceNumber],
+        fx: &mut Effects,
+    ) -> u64 {
         let at =
             |sequence: &SequenceNumber| At { queue: id, part: Part::Main, sequence: *sequence };
-        for sequence in sequences {
-            let scheduled = self
-                .message(at(sequence))
-                .is_some_and(|m| matches!(m.standing.state, State::Scheduled { .. }));
-            if !scheduled {
-                return Err(Refusal::MessageNotFound(*sequence));
-            }
-        }
         self.touch_queue(now, id);
         let mut count = 0;
         for sequence in sequences {
@@ -215,7 +255,7 @@ impl Ledger {
                 count += 1;
             }
         }
-        Ok(Outcome::Count(count))
+        count
     }
 
     /// Moves a ready message on, as far as forwarding goes. What cannot move on becomes a

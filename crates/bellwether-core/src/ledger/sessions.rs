@@ -41,7 +41,7 @@ impl Ledger {
         if request.member.0 == 0 {
             return Err(Refusal::MemberGone);
         }
-        self.check_sessions(queue, session.into_iter())?;
+        self.check_sessions(queue, session.into_iter(), 0)?;
         self.touch_queue(now, id);
         if let Some(lane) = session.and_then(|session| self.queues[&id].sessions.find(session)) {
             // A hold whose time is over ends now, not when the timer gets to it.
@@ -66,14 +66,15 @@ impl Ledger {
         Ok(None)
     }
 
-    /// Whether there is room in a queue for the sessions that are named. Each name counts that is not
-    /// known: the same one twice is not worth telling apart.
+    /// Whether there is room in a queue for the sessions that are named, and so many others. Each name
+    /// counts that is not known: the same one twice is not worth telling apart.
     pub(super) fn check_sessions<'a>(
         &self,
         queue: &Queue,
         named: impl Iterator<Item = &'a SessionId>,
+        others: usize,
     ) -> Result<(), Refusal> {
-        let (known, max) = (queue.sessions.len(), self.sessions_max as usize);
+        let (known, max) = (queue.sessions.len() + others, self.sessions_max as usize);
         // Most are far from it, and need not be looked up for it.
         let may_be_too_many = named.size_hint().1.is_none_or(|more| known + more > max);
         if may_be_too_many {
@@ -238,18 +239,26 @@ impl Ledger {
         let queue = self.queue_named(name)?;
         let id = queue.id;
         let lane = queue.held_lane(now, token)?;
-        if let Some(new) = state {
-            let bytes_max = queue.settings.message_bytes_max;
-            if new.bytes > bytes_max {
-                let (bytes, bytes_max) = (new.bytes.into(), bytes_max.into());
-                return Err(Refusal::TooLarge { what: "a session's state", bytes, bytes_max });
-            }
-            let size_bytes_max = queue.settings.size_bytes_max;
-            let old = queue.sessions.get(lane).map_or(0, |old| self.contents.len(old.state));
-            if queue.size_bytes - old + u64::from(new.bytes) > size_bytes_max {
-                return Err(Refusal::QueueFull { queue: queue.name.clone(), size_bytes_max });
-            }
-        }
+        let old = self.state_bytes_of(queue, lane);
+        check_state(queue, state, queue.size_bytes - old)?;
+        self.put_session_state(now, id, lane, state, fx);
+        Ok(Outcome::Done)
+    }
+
+    /// How long a session's state is.
+    pub(super) fn state_bytes_of(&self, queue: &Queue, lane: LaneId) -> u64 {
+        queue.sessions.get(lane).map_or(0, |session| self.contents.len(session.state))
+    }
+
+    /// Sets the state of a session that is held; it was checked.
+    pub(super) fn put_session_state(
+        &mut self,
+        now: Now,
+        id: QueueId,
+        lane: LaneId,
+        state: Option<NewContent>,
+        fx: &mut Effects,
+    ) {
         self.touch_queue(now, id);
         let state = state.map_or(ContentId(0), |new| self.add_content(now, new, fx));
         let session = self.queues[&id].sessions.get(lane).expect("a held session is there");
@@ -261,7 +270,6 @@ impl Ledger {
             state,
         };
         self.emit(now, change, fx);
-        Ok(Outcome::Done)
     }
 
     pub(super) fn session_state(
@@ -290,4 +298,23 @@ impl Ledger {
         let names = queue.sessions.after(after).map(|session| session.id.clone());
         Ok(Outcome::Sessions(names.take(max as usize).collect()))
     }
+}
+
+/// Whether a session's state fits into a queue in which everything else has so many bytes.
+pub(super) fn check_state(
+    queue: &Queue,
+    state: Option<NewContent>,
+    others: u64,
+) -> Result<(), Refusal> {
+    let Some(new) = state else { return Ok(()) };
+    let bytes_max = queue.settings.message_bytes_max;
+    if new.bytes > bytes_max {
+        let (bytes, bytes_max) = (new.bytes.into(), bytes_max.into());
+        return Err(Refusal::TooLarge { what: "a session's state", bytes, bytes_max });
+    }
+    let size_bytes_max = queue.settings.size_bytes_max;
+    if others + u64::from(new.bytes) > size_bytes_max {
+        return Err(Refusal::QueueFull { queue: queue.name.clone(), size_bytes_max });
+    }
+    Ok(())
 }

@@ -108,6 +108,8 @@ impl Ledger {
             }
             // What happened changes nothing of how things are.
             Change::TermEnded { .. } => {}
+            Change::Note { name, note } => self.set_note(name, note, fx),
+            Change::NoteGone { name } => self.set_note_gone(name, fx),
             Change::TermsFrom { term } => self.terms_from = self.terms_from.max(*term),
         }
     }
@@ -130,6 +132,7 @@ impl Ledger {
                 self.contents.let_go(message.content, &mut fx.dropped);
                 self.contents.let_go(message.standing.overlay, &mut fx.dropped);
                 self.unsettled.change(Some(&message.standing.state), None);
+                self.message_left(Part::Main, message, Departure::Purged);
             }
         }
         for session in queue.sessions.after(None) {
@@ -246,6 +249,8 @@ impl Ledger {
             queue.activity.delivered += u64::from(is_deleted_unseen);
             queue.activity.count_completed(message.standing.deliveries + 1);
         }
+        self.message_left(at.part, &message, why);
+        let Some(queue) = self.queues.get_mut(&at.queue) else { return };
         self.messages -= 1;
         self.unsettled.change(Some(&message.standing.state), None);
         self.timers.unset(at, &message.standing.state);

@@ -58,6 +58,19 @@ impl Ledger {
         settlement: &Settlement,
         fx: &mut Effects,
     ) -> Result<(), Refusal> {
+        let (at, message) = self.check_settle(now, id, part, settlement)?;
+        self.end_delivery(now, at, message, settlement, fx);
+        Ok(())
+    }
+
+    /// What a settlement ends, if it may.
+    pub(super) fn check_settle(
+        &self,
+        now: Now,
+        id: QueueId,
+        part: Part,
+        settlement: &Settlement,
+    ) -> Result<(At, Message), Refusal> {
         let (at, message) = self.locked(now, id, part, settlement.token)?;
         let is_dead_letter =
             part == Part::Dead && settlement.disposition == Disposition::DeadLetter;
@@ -75,6 +88,18 @@ impl Ledger {
                 bytes_max: limits::CONTENT_BYTES_MAX.into(),
             });
         }
+        Ok((at, message))
+    }
+
+    /// Ends a delivery as it was checked.
+    pub(super) fn end_delivery(
+        &mut self,
+        now: Now,
+        at: At,
+        message: Message,
+        settlement: &Settlement,
+        fx: &mut Effects,
+    ) {
         let overlay = match settlement.overlay {
             Some(new) if settlement.disposition != Disposition::Complete => {
                 Some(self.add_content(now, new, fx))
@@ -100,7 +125,6 @@ impl Ledger {
                 self.dead_letter(now, at, Reason::Application, overlay, fx);
             }
         }
-        Ok(())
     }
 
     /// The message a token locks; refused if the lock has ended in any way (D5).

@@ -28,6 +28,7 @@ enum Stage {
     Member(MemberSlot),
     Kept(MemberSlot, RequestNumber),
     Lease(u32, u32),
+    Note(u64),
     Queue(QueueId),
     Session(QueueId, LaneId),
     Seen(QueueId, u64),
@@ -80,6 +81,7 @@ impl Ledger {
             self.start_queue(now, id);
         }
         self.end_start_of_jobs();
+        self.start_notes(now);
         self.contents.forget_unreferenced();
         self.start_members(now, fx);
         // Nobody waits yet.
@@ -203,7 +205,14 @@ impl Ledger {
                     let (name, lease) = (name.clone(), Box::new(lease.clone()));
                     (Stage::Lease(index, slot), Change::Lease { name, slot, lease })
                 });
-                write_some(leases, max, Stage::Queue(QueueId(0)), write)
+                write_some(leases, max, Stage::Note(0), write)
+            }
+            Stage::Note(from) => {
+                let notes = self.notes.from(from).map(|(id, (name, note))| {
+                    let (name, note) = (name.clone(), Box::new(note.clone()));
+                    (Stage::Note(id), Change::Note { name, note })
+                });
+                write_some(notes, max, Stage::Queue(QueueId(0)), write)
             }
             Stage::Queue(from) => match self.queues.range(from..).next() {
                 None => (0, Stage::Job(JobId(0))),

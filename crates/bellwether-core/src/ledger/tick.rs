@@ -17,6 +17,7 @@ impl Ledger {
             }
             self.timers.boot.remove(&(at, timer));
             self.fire(now, at, timer, fx);
+            self.settle_notes(now, fx);
             self.serve_stirred(now, fx);
         }
         for _ in 0..limits::TICK_WORK_MAX {
@@ -26,6 +27,7 @@ impl Ledger {
             }
             self.timers.wall.pop_first();
             self.fire(now, now.boot, timer, fx);
+            self.settle_notes(now, fx);
             self.serve_stirred(now, fx);
         }
         self.sweep_jobs(now, fx);
@@ -60,6 +62,7 @@ impl Ledger {
             Timer::Member(slot) => self.member_fired(now, due, slot, fx),
             Timer::Job(id) => self.job_fired(now, id, fx),
             Timer::Lease(index, slot) => self.lease_fired(now, due, (index, slot), fx),
+            Timer::Note(id) => self.note_fired(now, id, fx),
         }
     }
 

@@ -32,6 +32,8 @@ pub(super) enum Timer {
     /// Which, and which of its slots.
     Lease(u32, u32),
     Job(JobId),
+    /// A result or a claim.
+    Note(u64),
 }
 
 /// All timers, of both clocks.

@@ -4,6 +4,7 @@ use crate::command::{Command, Receive};
 use crate::error::Refusal;
 use crate::name::{JobName, LeaseName, Part, QueueName, QueuePath};
 use crate::settings::Overflow;
+use crate::transaction::Step;
 
 use super::{Realm, Right};
 
@@ -50,23 +51,25 @@ pub struct Needs<'a> {
     /// What is done, for records.
     pub what: &'static str,
     needs: [Option<Need<'a>>; 4],
+    /// And what each of these needs.
+    steps: &'a [Step],
 }
 
 impl<'a> Needs<'a> {
     /// Nothing but to be let in.
     pub fn none(what: &'static str) -> Self {
-        Self { what, needs: [None; 4] }
+        Self { what, needs: [None; 4], steps: &[] }
     }
 
     /// One right.
     pub fn one(what: &'static str, right: Right, of: Of<'a>) -> Self {
-        Self { what, needs: [Some(Need { right, of }), None, None, None] }
+        Self { what, needs: [Some(Need { right, of }), None, None, None], steps: &[] }
     }
 
     /// One right on all there is, in both realms.
     fn on_all(what: &'static str, right: Right) -> Self {
         let on = |realm| Some(Need { right, of: Of::Every(realm) });
-        Self { what, needs: [on(Realm::Queues), on(Realm::Elections), None, None] }
+        Self { what, needs: [on(Realm::Queues), on(Realm::Elections), None, None], steps: &[] }
     }
 
     /// And the right to send to these queues, if any are named.
@@ -80,7 +83,7 @@ impl<'a> Needs<'a> {
 
     /// Each of them.
     pub fn iter(&self) -> impl Iterator<Item = Need<'a>> {
-        self.needs.into_iter().flatten()
+        self.needs.into_iter().flatten().chain(self.steps.iter().map(step_needs))
     }
 
     /// Whether it is for those who run the place: such things are recorded.
@@ -90,7 +93,7 @@ impl<'a> Needs<'a> {
 
     /// The name it is about, if it is about one.
     pub fn name(&self) -> Option<&'a str> {
-        match self.needs[0]?.of {
+        match self.iter().next()?.of {
             Of::Queue(queue, _) => Some(queue.as_str()),
             Of::Lease(lease) => Some(lease.as_str()),
             Of::Job(job) => Some(job.as_str()),
@@ -101,6 +104,22 @@ impl<'a> Needs<'a> {
 
 fn half(path: &QueuePath) -> Of<'_> {
     Of::Queue(&path.queue, path.part)
+}
+
+/// As the step would alone.
+fn step_needs(step: &Step) -> Need<'_> {
+    let (right, of) = match step {
+        Step::Settle { from, .. } => (Right::Listen, half(from)),
+        Step::Send { queue, .. } | Step::Cancel { queue, .. } | Step::Request { queue, .. } => {
+            (Right::Send, Of::Queue(queue, Part::Main))
+        }
+        // A result is written by whoever receives; a claim's scope is named as a queue is.
+        Step::SetSessionState { queue, .. }
+        | Step::Report { queue, .. }
+        | Step::Finish { scope: queue, .. }
+        | Step::GiveUp { scope: queue, .. } => (Right::Listen, Of::Queue(queue, Part::Main)),
+    };
+    Need { right, of }
 }
 
 /// What a command needs. Every command is named here.
@@ -201,6 +220,10 @@ pub fn needs(command: &Command) -> Needs<'_> {
         Command::Report { lease, .. } => Needs::one("report", Send, Of::Lease(lease)),
         Command::ListReports { lease } => Needs::one("list-reports", Listen, Of::Lease(lease)),
         // Time is the engine's own affair: no door lets it through.
+        // As sending the request would: whoever asks hears the answer.
+        Command::GetResult { queue, .. } => Needs::one("get-result", Send, of(queue)),
+        Command::Claim { scope, .. } => Needs::one("claim", Listen, of(scope)),
+        Command::Transact { steps } => Needs { steps, ..Needs::none("transact") },
         Command::Tick => Needs::one("tick", Manage, Of::Every(Realm::Queues)),
     }
 }

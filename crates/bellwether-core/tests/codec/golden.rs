@@ -18,8 +18,10 @@ use bellwether_core::lease::{self, Lease};
 use bellwether_core::message::{Lock, Message, Reason, Standing, State};
 use bellwether_core::name::{
     At, DeliveryNumber, Incarnation, Key, LeaseId, LeaseName, LockToken, MemberId, MemberSlot,
-    Part, QueueId, QueueName, RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
+    NoteKey, Part, QueueId, QueueName, RequestNumber, SequenceNumber, SessionId, SessionToken,
+    Term,
 };
+use bellwether_core::note::{ClaimHold, ClaimToken, Note, NoteKind, NoteName, NoteState};
 use bellwether_core::outcome::{Beat, EndedBy, Outcome, Sequences, SessionHold, Totals};
 use bellwether_core::rank::Rank;
 use bellwether_core::settings::{Durability, Order, Overflow, QueueSettings, Rate, Status};
@@ -174,6 +176,8 @@ fn variant_of(change: &Change) -> usize {
         Change::Job { .. } => 18,
         Change::JobGone { .. } => 19,
         Change::Items { .. } => 20,
+        Change::Note { .. } => 21,
+        Change::NoteGone { .. } => 22,
     }
 }
 
@@ -448,8 +452,71 @@ fn leases() -> Vec<(Change, &'static str)> {
     ]
 }
 
+fn note(kind: NoteKind, state: NoteState) -> Change {
+    let name = NoteName { kind, of: queue_name(), key: NoteKey::new("order-17").unwrap() };
+    let note = Note {
+        state,
+        content: ContentId(1000),
+        message: ContentId(999),
+        hash: ID,
+        created_at: NINE,
+        updated_at: TEN,
+        ttl_ms: 60_000,
+    };
+    Change::Note { name, note: Box::new(note) }
+}
+
+fn notes() -> Vec<(Change, &'static str)> {
+    let token = ClaimToken { number: DeliveryNumber(5), incarnation: Incarnation(3) };
+    let until = WRITTEN_AT.plus_ms(60_000);
+    let hold = ClaimHold { token, member: MemberSlot(2), lock_ms: 60_000, until };
+    let of = |state| note(NoteKind::Result, state);
+    let claim = |state| note(NoteKind::Claim, state);
+    let name = NoteName {
+        kind: NoteKind::Claim,
+        of: queue_name(),
+        key: NoteKey::new("order-17").unwrap(),
+    };
+    vec![
+        (
+            of(NoteState::Pending),
+            "2d01064f7264657273086f726465722d313701e807e707ffeeddccbbaa998877665544332211008095a4c6b73380f2ffc7b733e0d403",
+        ),
+        (
+            of(NoteState::Running { percent: None }),
+            "2d01064f7264657273086f726465722d31370200e807e707ffeeddccbbaa998877665544332211008095a4c6b73380f2ffc7b733e0d403",
+        ),
+        (
+            of(NoteState::Running { percent: Some(40) }),
+            "2d01064f7264657273086f726465722d3137020128e807e707ffeeddccbbaa998877665544332211008095a4c6b73380f2ffc7b733e0d403",
+        ),
+        (
+            of(NoteState::Succeeded),
+            "2d01064f7264657273086f726465722d313703e807e707ffeeddccbbaa998877665544332211008095a4c6b73380f2ffc7b733e0d403",
+        ),
+        (
+            of(NoteState::Failed),
+            "2d01064f7264657273086f726465722d313704e807e707ffeeddccbbaa998877665544332211008095a4c6b73380f2ffc7b733e0d403",
+        ),
+        (
+            of(NoteState::Gone),
+            "2d01064f7264657273086f726465722d313705e807e707ffeeddccbbaa998877665544332211008095a4c6b73380f2ffc7b733e0d403",
+        ),
+        (
+            claim(NoteState::Held(hold)),
+            "2d02064f7264657273086f726465722d313706050302e0d403e807e707ffeeddccbbaa998877665544332211008095a4c6b73380f2ffc7b733e0d403",
+        ),
+        (
+            claim(NoteState::Done),
+            "2d02064f7264657273086f726465722d313707e807e707ffeeddccbbaa998877665544332211008095a4c6b73380f2ffc7b733e0d403",
+        ),
+        (Change::NoteGone { name }, "2e02064f7264657273086f726465722d3137"),
+    ]
+}
+
 fn all() -> Vec<(Change, &'static str)> {
-    [queues(), messages(), sessions_and_members(), outcomes(), leases(), jobs::changes()].concat()
+    [queues(), messages(), sessions_and_members(), outcomes(), leases(), jobs::changes(), notes()]
+        .concat()
 }
 
 fn hex_digit(value: u8) -> char {

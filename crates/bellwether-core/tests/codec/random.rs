@@ -6,7 +6,7 @@ use bellwether_core::few::Few;
 use bellwether_core::message::{Standing, State};
 use bellwether_core::name::{
     DeliveryNumber, Incarnation, JobId, JobName, Key, LeaseId, LeaseName, MemberId, MemberSlot,
-    QueueId, QueueName, RequestNumber, SequenceNumber, SessionId, Term,
+    NoteKey, QueueId, QueueName, RequestNumber, SequenceNumber, SessionId, Term,
 };
 use bellwether_core::outcome::{Outcome, Sequences};
 use bellwether_core::rank::Rank;
@@ -95,6 +95,7 @@ random! {
         0 => Rank::default(),
         _ => Rank { priority: rng.below(10) as u8, key: Random::random(rng) },
     };
+    NoteKey: |rng| NoteKey::new(&text(1, rng)).unwrap();
     BootTime: |rng| BootTime(u64::random(rng));
     WallTime: |rng| WallTime(u64::random(rng));
     ContentId: |rng| ContentId(u64::random(rng));

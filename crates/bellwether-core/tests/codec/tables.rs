@@ -10,7 +10,7 @@ use bellwether_core::command::{
     Acquire, Command, Disposition, HeldSet, Imported, LeaseKind, Loss, NewContent, Receive,
     ReceiveMode, ReleaseReason, Request, Resting, Settlement,
 };
-use bellwether_core::error::{LeaseRefusal, Operation, Refusal};
+use bellwether_core::error::{LeaseRefusal, Operation, Refusal, StepRefusal};
 use bellwether_core::fence::Fence;
 use bellwether_core::job::{
     EndJob, Ended, Ending, Failure, ItemInfo, ItemMessage, ItemState, JobInfo, JobRecord,
@@ -19,6 +19,10 @@ use bellwether_core::job::{
 use bellwether_core::lease::{self, Lease};
 use bellwether_core::message::{Lock, Message, MessageView, NewMessage, Reason, State};
 use bellwether_core::name::{At, LockToken, Part, QueuePath, SessionToken};
+use bellwether_core::note::{
+    ClaimHold, ClaimToken, Claimed, Note, NoteKind, NoteName, NoteState, Report as ResultReport,
+    ResultInfo,
+};
 use bellwether_core::outcome::{
     Beat, Busy, Cause, Counts, EndedBy, Explanation, Holder, HolderInfo, LeaseInfo, LeaseState,
     LeftAs, Load, MemberHealth, MemberInfo, Outcome, QueueInfo, Report, SessionHold, SessionInfo,
@@ -28,6 +32,7 @@ use bellwether_core::right::Right;
 use bellwether_core::settings::{
     Durability, Order, OrderPatch, Overflow, QueueSettings, Rate, SettingsPatch, Status,
 };
+use bellwether_core::transaction::Step;
 
 macro_rules! random_struct {
     ($name:ty { $($field:ident),+ $(,)? }) => {
@@ -84,7 +89,22 @@ random_enum!(Change {
     Job { id, record },
     JobGone { id },
     Items { job, first, count, state },
+    Note { name, note },
+    NoteGone { name },
 });
+random_struct!(NoteName { kind, of, key });
+random_enum!(NoteKind { Result, Claim });
+random_struct!(Note { state, content, message, hash, created_at, updated_at, ttl_ms });
+random_enum!(NoteState {
+    Pending,
+    Running { percent },
+    Succeeded,
+    Failed,
+    Gone,
+    Held(hold),
+    Done,
+});
+random_struct!(ClaimHold { token, member, lock_ms, until });
 random_struct!(change::Hold { member, lock_ms, incarnation });
 random_enum!(Departure {
     Completed,
@@ -213,7 +233,17 @@ random_enum!(Refusal {
     JobNotFound(job),
     JobEnded(job),
     JobOpen(job),
+    ClaimLost { scope, key },
+    Step(step),
 });
+impl Random for StepRefusal {
+    fn variant(_: usize, rng: &mut Rng) -> Self {
+        let step = Random::random(rng);
+        // Any but the last: a step of a step there is not.
+        let why = rng.below(Refusal::VARIANTS as u64 - 1) as usize;
+        Self { step, why: Box::new(Refusal::variant(why, rng)) }
+    }
+}
 random_enum!(Right { Listen, Send, Manage });
 random_enum!(Operation { Send, Receive });
 random_enum!(LeaseRefusal {
@@ -264,6 +294,16 @@ random_enum!(Outcome {
     Job(info),
     Jobs(infos),
     Items(items),
+    Transacted(sends),
+    Result(info),
+    Claimed(claimed),
+});
+random_struct!(ResultInfo { state, created_at, updated_at, expires_at, content, place });
+random_enum!(Claimed {
+    Granted { token, taken_over },
+    InProgress { by, remaining_ms },
+    Done { at, content, place },
+    Conflict,
 });
 random_struct!(Load { counts, totals, oldest_ms, is_paused, busy });
 random_struct!(Busy { member, deliveries });
@@ -403,6 +443,9 @@ random_enum!(Command {
     AwaitJob { job, wait_ms },
     ListJobs { after, max },
     ListItems { job, from, max, which },
+    Transact { steps },
+    GetResult { queue, key, wait_ms },
+    Claim { scope, key, hash, lock_ms, ttl_ms },
 });
 random_struct!(JobSettings { queue, gather_to, on_failure, deadline_ms, retention_ms });
 random_struct!(JobRecord { name, settings, gather, created_at, items, ended, gathered });
@@ -427,6 +470,18 @@ random_enum!(Failure { DeadLettered { reason }, Expired, Removed, QueueGone });
 random_struct!(ItemInfo { index, state, place, message });
 random_struct!(ItemMessage { queue, part, sequence, is_locked, deliveries });
 random_enum!(Which { All, Pending, Done, Failed });
+random_enum!(Step {
+    Settle { from, settlement },
+    Send { queue, messages, first },
+    SetSessionState { queue, token, state },
+    Cancel { queue, sequences },
+    Request { queue, message, content, key, ttl_ms },
+    Report { queue, key, report, content, ttl_ms },
+    Finish { scope, key, token, content },
+    GiveUp { scope, key, token },
+});
+random_enum!(ResultReport { Running { percent }, Succeeded, Failed });
+random_struct!(ClaimToken { number, incarnation });
 random_struct!(TermInfo { term, kind, granted_at, holder, metadata, left_as });
 random_enum!(LeftAs { Held, Released, Broken, Ended { at, by } });
 random_enum!(EndedBy { Released { reason }, Goodbye, Died, RanOut, Broken, ChangedId, Disconnected });

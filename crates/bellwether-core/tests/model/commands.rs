@@ -10,9 +10,10 @@ use bellwether_core::limits;
 use bellwether_core::member::digest;
 use bellwether_core::message::NewMessage;
 use bellwether_core::name::{
-    LeaseId, LeaseName, LockToken, MemberId, MemberSlot, Part, QueueName, QueuePath, RequestNumber,
-    SequenceNumber, SessionId, SessionToken, Term,
+    LeaseId, LeaseName, LockToken, MemberId, MemberSlot, NoteKey, Part, QueueName, QueuePath,
+    RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
 };
+use bellwether_core::note::{ClaimToken, Claimed};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::settings::{QueueSettings, SettingsPatch, Status};
 use bellwether_core::time::WallTime;
@@ -32,6 +33,7 @@ const LEASES: &[&str] = &["l", "m"];
 pub struct Known {
     tokens: Vec<(QueuePath, LockToken)>,
     holds: Vec<(QueueName, SessionToken)>,
+    pub claims: Vec<(QueueName, NoteKey, ClaimToken)>,
     numbers: Vec<(QueueName, SequenceNumber)>,
     terms: Vec<(MemberSlot, LeaseName, Term)>,
     versions: Vec<(LeaseName, u64)>,
@@ -91,7 +93,7 @@ impl World {
         if self.one_in(4) { QueuePath::dead(queue) } else { QueuePath::main(queue) }
     }
 
-    fn wait_ms(&mut self) -> u64 {
+    pub fn wait_ms(&mut self) -> u64 {
         if self.one_in(2) { 0 } else { self.chance.below(400) }
     }
 
@@ -124,6 +126,12 @@ impl World {
             (Command::Acquire(Acquire { lease, .. }), Outcome::Granted { term, .. })
             | (Command::ChangeLease { lease, .. }, Outcome::Granted { term, .. }) => {
                 remember(&mut known.terms, (request.member, lease.clone(), *term));
+            }
+            (
+                Command::Claim { scope, key, .. },
+                Outcome::Claimed(Claimed::Granted { token, .. }),
+            ) => {
+                remember(&mut known.claims, (scope.clone(), key.clone(), *token));
             }
             (_, Outcome::Joined(slot)) if !known.members.contains(slot) => {
                 remember(&mut known.members, *slot);
@@ -202,7 +210,10 @@ impl World {
                 max: self.chance.below(5) as u32,
             },
             70..80 => Command::DescribeQueue { queue: self.queue() },
-            80..300 => self.send(),
+            80..120 => self.transact(),
+            120..140 => self.claim(),
+            140..150 => self.get_result(),
+            150..300 => self.send(),
             300..310 => {
                 let (queue, sequences) = self.numbers(2);
                 Command::Cancel { queue, sequences }
@@ -313,7 +324,7 @@ impl World {
         Command::UpdateQueue { queue: self.queue(), patch: Box::new(patch) }
     }
 
-    fn send(&mut self) -> Command {
+    pub fn send(&mut self) -> Command {
         let queue = self.queue();
         let in_session = matches!(queue.as_str(), "s" | "t");
         let count = 1 + self.chance.below(3);
@@ -362,7 +373,7 @@ impl World {
         })
     }
 
-    fn numbers(&mut self, most: u64) -> (QueueName, Vec<SequenceNumber>) {
+    pub fn numbers(&mut self, most: u64) -> (QueueName, Vec<SequenceNumber>) {
         let numbers = self.known.numbers.clone();
         let Some((queue, first)) = self.pick(&numbers) else {
             return (self.queue(), vec![SequenceNumber(1)]);
@@ -392,7 +403,7 @@ impl World {
         (path, chosen)
     }
 
-    fn settle(&mut self) -> Command {
+    pub fn settle(&mut self) -> Command {
         let (from, tokens) = self.tokens();
         let settlements = tokens
             .into_iter()
@@ -414,7 +425,7 @@ impl World {
         Command::Settle { from, settlements }
     }
 
-    fn use_session(&mut self) -> Command {
+    pub fn use_session(&mut self) -> Command {
         let queue_is_random = self.one_in(2);
         let queue = self.session_queue();
         let queues = self.naive.all_holds();

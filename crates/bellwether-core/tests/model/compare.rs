@@ -1,9 +1,10 @@
 //! What must be equal in two answers.
 
 use bellwether_core::content::{ContentId, Place};
-use bellwether_core::error::Refusal;
+use bellwether_core::error::{Refusal, StepRefusal};
 use bellwether_core::job::{ItemInfo, ItemState};
 use bellwether_core::message::MessageView;
+use bellwether_core::note::{Claimed, ResultInfo};
 use bellwether_core::outcome::{Outcome, Sequences};
 
 use super::naive::Answer;
@@ -30,6 +31,18 @@ pub fn plain_outcome(outcome: &Outcome) -> Outcome {
             Outcome::Settled { refused: refused.collect() }
         }
         Outcome::Items(items) => Outcome::Items(items.iter().map(plain_item).collect()),
+        Outcome::Transacted(sends) => {
+            let plain = |numbers: &Sequences| Sequences::List(numbers.iter().collect());
+            Outcome::Transacted(sends.iter().map(plain).collect())
+        }
+        Outcome::Result(Some(info)) => {
+            let (content, place) = (ContentId(info.content.0.min(1)), Place::default());
+            Outcome::Result(Some(Box::new(ResultInfo { content, place, ..(**info).clone() })))
+        }
+        Outcome::Claimed(Claimed::Done { at, content, .. }) => {
+            let (content, place) = (ContentId(content.0.min(1)), Place::default());
+            Outcome::Claimed(Claimed::Done { at: *at, content, place })
+        }
         other => other.clone(),
     }
 }
@@ -51,6 +64,10 @@ fn plain_refusal(refusal: &Refusal) -> Refusal {
         Refusal::QueueBusy { queue, messages_max, .. } => {
             let (queue, messages_max) = (queue.clone(), *messages_max);
             Refusal::QueueBusy { queue, messages_max, retry_after_ms: 0 }
+        }
+        Refusal::Step(StepRefusal { step, why }) => {
+            let why = Box::new(plain_refusal(why));
+            Refusal::Step(StepRefusal { step: *step, why })
         }
         other => other.clone(),
     }

@@ -18,6 +18,8 @@ mod load;
 mod look;
 #[path = "naive/members.rs"]
 mod members;
+#[path = "naive/notes.rs"]
+mod notes;
 #[path = "naive/queues.rs"]
 mod queues;
 #[path = "naive/receive.rs"]
@@ -26,6 +28,8 @@ mod receive;
 mod sessions;
 #[path = "naive/settle.rs"]
 mod settle;
+#[path = "naive/transact.rs"]
+mod transact;
 #[path = "naive/turns.rs"]
 mod turns;
 
@@ -35,6 +39,7 @@ use bellwether_core::fence::Fence;
 use bellwether_core::limits;
 use bellwether_core::message::State;
 use bellwether_core::name::{LeaseName, QueueName, SessionId, Term, Ticket};
+use bellwether_core::note::{NoteName, NoteState};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::{BootTime, Now};
 
@@ -42,6 +47,7 @@ use jobs::Job;
 use leases::Lease;
 use load::Told;
 use members::Member;
+use notes::Note;
 use queues::Queue;
 
 pub type Answer = Result<Outcome, Refusal>;
@@ -64,6 +70,11 @@ pub struct Naive {
     pub answers: Vec<(Ticket, Answer)>,
     /// How often anything became ready.
     pub stamps: u64,
+    pub notes: Vec<Note>,
+    pub claims: u32,
+    pub contents_ever: u64,
+    /// Messages that have left, by content, and how their results stand for it.
+    pub left: Vec<(u64, NoteState)>,
 }
 
 /// Somebody who waits.
@@ -86,6 +97,7 @@ pub enum ForWhat {
     Watch(LeaseName),
     Turn(LeaseName),
     Job(u32),
+    Result(NoteName),
 }
 
 /// What time brings.
@@ -102,6 +114,7 @@ pub enum Event {
     Presence { slot: u32 },
     Lease { first: Option<usize>, slot: u32, index: usize },
     Job { id: u32 },
+    Note { index: usize },
 }
 
 impl Naive {
@@ -122,6 +135,10 @@ impl Naive {
             reports: Vec::new(),
             answers: Vec::new(),
             stamps: 0,
+            notes: Vec::new(),
+            claims: 0,
+            contents_ever: 0,
+            left: Vec::new(),
         }
     }
 
@@ -147,6 +164,7 @@ impl Naive {
                 }
             },
         }
+        self.bereave();
         self.settle_down();
         std::mem::take(&mut self.answers)
     }
@@ -275,6 +293,13 @@ impl Naive {
                 return Ok(self.watch_lease(ticket, request, lease, *seen, *wait_ms));
             }
             Command::ListLeases { after, max } => Ok(self.list_leases(after.as_ref(), *max)),
+            Command::GetResult { queue, key, wait_ms } => {
+                return Ok(self.get_result(ticket, request, queue, key, *wait_ms));
+            }
+            Command::Claim { scope, key, hash, lock_ms, ttl_ms } => {
+                self.claim(member, scope, key, *hash, *lock_ms, *ttl_ms)
+            }
+            Command::Transact { steps } => self.transact(steps),
             Command::Tick => {
                 self.tick();
                 Ok(Outcome::Done)
@@ -286,6 +311,7 @@ impl Naive {
     fn tick(&mut self) {
         while let Some(event) = self.first_due() {
             self.happen(event);
+            self.bereave();
             self.serve();
         }
         self.sweep();
@@ -337,6 +363,8 @@ impl Naive {
     fn wall_events(&self) -> impl Iterator<Item = (u64, Event)> {
         let jobs =
             self.jobs.iter().filter_map(|job| Some((job.due()?.0, Event::Job { id: job.id })));
+        let notes = self.notes.iter().enumerate();
+        let notes = notes.map(|(index, note)| (note.expires_at().0, Event::Note { index }));
         let of_queues = self.queues.iter().flat_map(|queue| {
             let id = queue.id;
             queue.messages.iter().flat_map(move |message| {
@@ -354,7 +382,7 @@ impl Naive {
                 due.into_iter().chain(expiry)
             })
         });
-        of_queues.chain(jobs)
+        of_queues.chain(jobs).chain(notes)
     }
 
     fn happen(&mut self, event: Event) {
@@ -398,6 +426,9 @@ impl Naive {
                 self.tell_watchers(index);
             }
             Event::Job { id } => self.job_is_due(id),
+            Event::Note { index } => {
+                self.notes.remove(index);
+            }
         }
     }
 
@@ -416,6 +447,9 @@ impl Naive {
     /// Serves one who waits for messages or a session; true if it got something, or would have but
     /// for its fence.
     fn serve_one(&mut self, wait: &Wait) -> bool {
+        if let ForWhat::Result(name) = &wait.for_what {
+            return self.serve_result(wait.ticket, name);
+        }
         if let Err(refusal) = self.check_fence(wait.fence.as_ref()) {
             let is_for_it = match &wait.for_what {
                 ForWhat::Messages { queue, receive, .. } => {
@@ -490,6 +524,7 @@ impl Naive {
             ForWhat::Session { .. } => Ok(Outcome::Session(None)),
             ForWhat::Lease(acquire) => Err(self.not_granted(acquire).into()),
             ForWhat::Turn(_) => Ok(Outcome::Turn { next: false }),
+            ForWhat::Result(name) => Ok(self.result(&name)),
             ForWhat::Watch(lease) => Ok(self.describe_lease(&lease)),
             ForWhat::Job(id) => Ok(Outcome::Job(Box::new(self.job(id).unwrap().info()))),
         };
@@ -531,7 +566,13 @@ impl Naive {
         self.now = now;
         self.incarnation += 1;
         self.holds = 0;
+        self.claims = 0;
         self.waits.clear();
+        for note in &mut self.notes {
+            if let NoteState::Held(hold) = &mut note.state {
+                hold.until = now.boot.plus_ms(hold.lock_ms.into());
+            }
+        }
         for queue in &mut self.queues {
             queue.used_at = now.boot;
             queue.begins_to_forward = queue.settings.forward_to.is_some();

@@ -12,6 +12,7 @@ use bellwether_core::ledger::{Effects, Ledger};
 use bellwether_core::name::{
     JobName, MemberSlot, Part, QueuePath, RequestNumber, SequenceNumber, Ticket,
 };
+use bellwether_core::note::NoteName;
 use bellwether_core::outcome::{Outcome, QueueInfo};
 use bellwether_core::time::Now;
 
@@ -288,6 +289,7 @@ impl World {
             messages += Self::check_totals(&info, &self.place());
         }
         let bytes = bytes.checked_add_signed(self.naive.job_bytes()).unwrap();
+        let bytes = bytes + self.naive.note_bytes();
         assert_eq!(self.ledger.live_bytes(UNIT), bytes, "{}: bytes", self.place());
         assert_eq!(self.ledger.live_bytes(0), 0, "{}: contents without place", self.place());
         assert_eq!(self.ledger.message_count(), messages, "{}: messages", self.place());
@@ -314,6 +316,9 @@ impl World {
             let (from, max, which) = (0, u32::MAX, Which::All);
             self.apply(&nobodys(Command::ListItems { job, from, max, which }));
         }
+        for NoteName { of: queue, key, .. } in self.naive.result_names() {
+            self.apply(&nobodys(Command::GetResult { queue, key, wait_ms: 0 }));
+        }
     }
 
     /// When all queues are gone nothing is left of their contents.
@@ -327,6 +332,8 @@ impl World {
             self.apply(&nobodys(Command::EndJob { job: job.clone(), how: EndJob::Cancel }));
             self.apply(&nobodys(Command::EndJob { job, how: EndJob::Forget }));
         }
+        // Results and claims outlive their queues, for a while.
+        self.now = self.now.plus_ms(10_000);
         self.tick();
         assert_eq!(self.ledger.message_count(), 0, "{}", self.place());
         assert_eq!(self.ledger.live_bytes(UNIT), 0, "{}", self.place());

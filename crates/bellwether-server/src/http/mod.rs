@@ -15,6 +15,7 @@
 mod backup;
 mod caller;
 mod changes;
+mod claims;
 pub(crate) mod cloud_events;
 mod dead_letters;
 mod elections;
@@ -34,6 +35,7 @@ mod order;
 pub(crate) mod problem;
 mod queues;
 pub(crate) mod raw;
+mod requests;
 mod scale;
 mod sessions;
 mod settings;
@@ -41,6 +43,7 @@ mod settle;
 mod state;
 mod stats;
 mod trace;
+mod transactions;
 
 use std::sync::Arc;
 
@@ -103,6 +106,11 @@ fn queue_paths() -> OpenApiRouter<State> {
             sessions::set_session_state,
             sessions::clear_session_state
         ))
+        .routes(routes!(requests::send_request))
+        .routes(routes!(requests::show_request))
+        .routes(routes!(requests::show_result))
+        .routes(routes!(transactions::commit_transaction))
+        .routes(routes!(claims::claim))
 }
 
 fn dead_letter_paths() -> OpenApiRouter<State> {

@@ -6,6 +6,7 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use bellwether::core::error::StepRefusal;
 use bellwether::{Error, LeaseRefusal, Refusal};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -49,6 +50,7 @@ kinds! {
     MessageNotFound "message-not-found" 404 "There is no such message where it was looked for"
     JobNotFound "job-not-found" 404 "There is no job of that name"
     LeaseNotFound "lease-not-found" 404 "Nobody ever asked for this lease"
+    ResultNotFound "result-not-found" 404 "No result is kept under this id, or none yet"
     MethodNotAllowed "method-not-allowed" 405 "The path does not take this method"
     BodyLate "body-late" 408 "The body came too slowly"
     QueueDisabled "queue-disabled" 409 "The queue's status forbids it"
@@ -66,6 +68,9 @@ kinds! {
     LeasePaused "lease-paused" 409 "The lease is paused and granted to nobody"
     NotInLine "not-in-line" 409 "The named member does not wait for the lease"
     OtherSlots "other-slots" 409 "The lease is held with another number of slots"
+    ClaimConflict "claim-conflict" 409 "The key was used for other content"
+    ClaimInProgress "claim-in-progress" 409 "Somebody else is at it"
+    ClaimLost "claim-lost" 410 "The claim is no longer held under this token"
     LockLost "lock-lost" 410 "The message is no longer locked under this token"
     SessionLost "session-lost" 410 "The session is no longer held under this token"
     MemberGone "member-gone" 410 "The member's presence has ended"
@@ -114,6 +119,9 @@ pub(crate) struct Problem {
     /// The limit that was reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<u64>,
+    /// Which step of a transaction was refused, from zero.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<u32>,
     /// The queue it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<String>,
@@ -149,6 +157,7 @@ impl Problem {
             retry_after_ms: None,
             setting: None,
             limit: None,
+            step: None,
             queue: None,
             sequence: None,
             session: None,
@@ -283,6 +292,13 @@ impl From<&Refusal> for Box<Problem> {
             Refusal::JobNotFound(job) | Refusal::JobEnded(job) | Refusal::JobOpen(job) => {
                 problem.job = Some(job.to_string());
             }
+            Refusal::ClaimLost { scope, .. } => problem.queue = Some(scope.to_string()),
+            Refusal::Step(StepRefusal { step, why }) => {
+                // The problem of the step, and which one it is.
+                let detail = std::mem::take(&mut problem.detail);
+                problem = (&**why).into();
+                (problem.step, problem.detail) = (Some(*step), detail);
+            }
             Refusal::DiskFull | Refusal::MemberGone | Refusal::Forbidden { .. } => {}
         }
         problem
@@ -332,6 +348,8 @@ fn kind_of(refusal: &Refusal) -> Kind {
         Refusal::JobNotFound(_) => Kind::JobNotFound,
         Refusal::JobEnded(_) => Kind::JobEnded,
         Refusal::JobOpen(_) => Kind::JobOpen,
+        Refusal::ClaimLost { .. } => Kind::ClaimLost,
+        Refusal::Step(StepRefusal { why, .. }) => kind_of(why),
         Refusal::Lease(refusal) => match refusal {
             LeaseRefusal::Held { .. } => Kind::LeaseHeld,
             LeaseRefusal::Breaking(_) | LeaseRefusal::BreakingCannotChange(_) => {

@@ -6,6 +6,7 @@ use bellwether::core::name::{LockToken, QueueName, QueuePath};
 use bellwether::core::outcome::Outcome;
 use bellwether::message::Overlay;
 use bellwether_core::few::Few;
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -124,6 +125,22 @@ async fn settle_traced(caller: &Caller, from: QueuePath, ask: Settle) -> Told<Re
     let mut contents = Vec::new();
     let mut settlements = Vec::with_capacity(count);
     for one in ask.settlements {
+        settlements.push(one.into_settlement(&mut contents)?);
+    }
+    let command = Command::Settle { from, settlements: Few::from(settlements) };
+    match caller.ask_with(command, contents).await?.outcome {
+        Outcome::Settled { refused } => {
+            let settled = count - refused.len();
+            Ok(json(&Settled { settled, refused: refused_ones(&refused) }))
+        }
+        other => unexpected(&other),
+    }
+}
+
+impl OneSettlement {
+    /// As the rules have it; what was changed is added to the contents.
+    pub(crate) fn into_settlement(self, contents: &mut Vec<Bytes>) -> Told<Settlement> {
+        let one = self;
         let token = lock_token(&one.lock_token)?;
         let disposition = disposition(&one)?;
         let overlay = Overlay {
@@ -137,15 +154,7 @@ async fn settle_traced(caller: &Caller, from: QueuePath, ask: Settle) -> Told<Re
             contents.push(content);
             NewContent { index: contents.len() as u32 - 1, bytes }
         });
-        settlements.push(Settlement { token, disposition, overlay });
-    }
-    let command = Command::Settle { from, settlements: Few::from(settlements) };
-    match caller.ask_with(command, contents).await?.outcome {
-        Outcome::Settled { refused } => {
-            let settled = count - refused.len();
-            Ok(json(&Settled { settled, refused: refused_ones(&refused) }))
-        }
-        other => unexpected(&other),
+        Ok(Settlement { token, disposition, overlay })
     }
 }
 

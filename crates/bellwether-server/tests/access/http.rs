@@ -37,6 +37,16 @@ fn needs(method: &str, path: &str) -> (&'static str, Value) {
             ("send", json!({ "messages": [{ "body": "one" }] }))
         }
         ("POST", "/v1/queues/{queue}/cancel") => ("send", json!({ "sequences": ["1"] })),
+        ("POST", "/v1/queues/{queue}/requests") => {
+            ("send", json!({ "message": { "text": "one" } }))
+        }
+        // As sending it would: whoever asks hears the answer.
+        ("GET", path) if path.starts_with("/v1/queues/{queue}/requests/") => ("send", Value::Null),
+        ("POST", "/v1/transactions") => {
+            let step = json!({ "cancel": { "queue": "QUEUE", "sequences": ["1"] } });
+            ("send", json!({ "steps": [step] }))
+        }
+        ("POST", "/v1/claims/{scope}/{key}") => ("listen", json!({})),
         ("POST", path) if path.ends_with("/receive-deferred") => {
             ("listen", json!({ "sequences": ["1"] }))
         }
@@ -76,11 +86,13 @@ fn operations(server: &Server) -> Vec<(String, String)> {
 fn at(path: &str, name: &str) -> String {
     let name = name.replace('/', "%2F");
     let is_of_session = path.contains("{session}");
-    ["{queue}", "{lease}", "{election}"]
+    ["{queue}", "{lease}", "{election}", "{scope}"]
         .iter()
         .fold(path.to_owned(), |path, place| path.replace(place, &name))
         .replace("{sequence}", "1")
         .replace("{session}", "s")
+        .replace("{request}", "r")
+        .replace("{key}", "k")
         .replace("{problem}", "forbidden")
         .replace("{member}", "68747470000000000000000000000001")
         + if is_of_session { "?token=0000000100000001" } else { "" }
@@ -109,6 +121,9 @@ fn nothing_is_allowed_that_was_not_granted() {
                 let is_own = name.starts_with("own/");
                 let has_it = *has == Some("manage") || *has == Some(need);
                 let wanted = need == "any" || (need != "all" && is_own && has_it);
+                // What is named in the body is named there.
+                let body = body.to_string().replace("QUEUE", name);
+                let body: Value = serde_json::from_str(&body).unwrap();
                 let told = server.ask(token, method, &at(path, name), &body);
                 let is_let = !matches!(told.status, 401 | 403);
                 assert_eq!(is_let, wanted, "{has:?} {method} {path} {name}: {told:?}");

@@ -5,10 +5,11 @@ use bellwether::core::command::{
 };
 use bellwether::core::few::Few;
 use bellwether::core::name::{
-    DeliveryNumber, Incarnation, QueueName, QueuePath, RequestNumber, SequenceNumber, SessionId,
-    SessionToken,
+    DeliveryNumber, Incarnation, NoteKey, QueueName, QueuePath, RequestNumber, SequenceNumber,
+    SessionId, SessionToken,
 };
 use bellwether::core::right::{Right, needs};
+use bellwether::core::transaction::Step;
 use bellwether::{Bellwether, Error, LeaseId, LeaseName, MemberId, Refusal};
 
 use super::server::{Folder, Server};
@@ -24,6 +25,7 @@ fn commands(name: &str) -> Vec<Command> {
     let token = SessionToken { session: session.clone(), number, incarnation };
     let sequences = vec![SequenceNumber(1)];
     let id = LeaseId(7);
+    let key = NoteKey::new("k").unwrap();
     let q = || queue.clone();
     let l = || lease.clone();
     vec![
@@ -61,6 +63,11 @@ fn commands(name: &str) -> Vec<Command> {
         Command::DescribeSession { queue: q(), session },
         Command::Explain { queue: q(), sequence: SequenceNumber(1) },
         Command::ReadLoad { queue: q() },
+        Command::GetResult { queue: q(), key: key.clone(), wait_ms: 0 },
+        Command::Claim { scope: q(), key, hash: 0, lock_ms: 1000, ttl_ms: 1000 },
+        Command::Transact {
+            steps: vec![Step::Cancel { queue: q(), sequences: sequences.clone() }],
+        },
         Command::Import { to: main, messages: Vec::new() },
         Command::Acquire(Acquire {
             lease: l(),

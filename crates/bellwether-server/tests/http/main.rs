@@ -5,6 +5,7 @@
 mod changes;
 mod cloud_events;
 mod docs;
+mod effects;
 mod exactly_once;
 mod fences;
 mod leases;

@@ -278,6 +278,42 @@ macro_rules! conformance_tests {
             properties_have_a_limit
             changes_can_be_too_large_together
         ] }
+        $crate::conformance_tests! { @group yes $fixture transaction [
+            input_and_output_change_together
+            a_refused_step_refuses_all
+            a_lost_lock_refuses_all
+            a_delivery_is_settled_once
+            sizes_add_up
+            a_session_keeps_its_state_with_the_rest
+            cancelling_is_a_step
+            a_dropped_transaction_does_nothing
+            a_repeated_transaction_happens_once
+            a_deposed_leader_commits_nothing
+            changed_properties_are_merged
+            steps_have_a_limit
+        ] }
+        $crate::conformance_tests! { @group yes $fixture result [
+            an_answer_reaches_whoever_asked
+            a_result_tells_how_far_it_is
+            a_failure_is_told
+            a_late_answer_is_kept
+            a_request_that_leaves_is_over
+            the_first_final_result_stays
+            a_lost_lock_writes_no_result
+            what_nobody_asked_for_is_not_kept
+            an_answer_goes_where_the_request_says
+        ] }
+        $crate::conformance_tests! { @group yes $fixture once [
+            work_is_done_once
+            one_of_many_is_granted
+            who_comes_second_is_told_who_is_at_it
+            the_dead_are_taken_over_from
+            work_that_failed_is_done_again
+            other_content_is_a_conflict
+            scopes_are_apart
+            markers_are_forgotten_in_time
+            marker_and_effect_are_one
+        ] }
         $crate::conformance_tests! { @group $restart $fixture restart [
             accepted_messages_are_there
             every_state_is_kept
@@ -298,6 +334,11 @@ macro_rules! conformance_tests {
         ] }
         $crate::conformance_tests! { @group $restart $fixture restart_order [
             a_restart_keeps_ranks_and_order
+        ] }
+        $crate::conformance_tests! { @group $restart $fixture restart_effects [
+            a_kill_keeps_all_of_it_or_nothing
+            results_are_kept
+            claims_are_kept
         ] }
         $crate::conformance_tests! { @group $restart $fixture restart_lease [
             terms_go_on_growing

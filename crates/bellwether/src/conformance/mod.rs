@@ -43,19 +43,23 @@ pub mod load;
 pub mod member;
 pub mod message;
 pub mod model;
+pub mod once;
 pub mod operator;
 pub mod order;
 pub mod queue;
 pub mod restart;
+pub mod restart_effects;
 pub mod restart_job;
 pub mod restart_lease;
 pub mod restart_order;
+pub mod result;
 pub mod session;
 pub mod settle;
 pub mod slots;
 pub mod steering;
 mod support;
 pub mod time_to_live;
+pub mod transaction;
 
 pub use fixture::{Fixture, Opening, Store};
 

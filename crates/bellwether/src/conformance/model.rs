@@ -16,6 +16,7 @@ use bellwether_core::content::Place;
 use bellwether_core::error::Refusal;
 use bellwether_core::few::Few;
 use bellwether_core::name::{MemberId, MemberSlot, RequestNumber, Ticket};
+use bellwether_core::note::Claimed;
 use bellwether_core::outcome::{MemberInfo, Outcome};
 use bytes::Bytes;
 
@@ -227,6 +228,8 @@ fn plain(answer: Answer) -> Result<(Outcome, Vec<Result<Bytes, String>>), Refusa
             }
         }
         Outcome::SessionState(_, place) => *place = Place::default(),
+        Outcome::Result(Some(info)) => info.place = Place::default(),
+        Outcome::Claimed(Claimed::Done { place, .. }) => *place = Place::default(),
         _ => {}
     }
     Ok((outcome, contents.into()))

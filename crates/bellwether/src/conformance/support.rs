@@ -71,6 +71,14 @@ pub(super) async fn next(queue: &Queue) -> Delivery {
     at_last("the next message", wait).await.unwrap().expect("a message before the wait ended")
 }
 
+/// The text of the next message, which is completed.
+pub(super) async fn taken(queue: &Queue) -> String {
+    let delivery = next(queue).await;
+    let text = text(&delivery).to_owned();
+    delivery.complete().await.unwrap();
+    text
+}
+
 /// Receives and deletes, at most so many; how many. Where an answer may get lost it is done in two
 /// steps: whoever deletes in one does not hear what became of it then.
 pub(super) async fn and_delete(fixture: &Fixture, queue: &Queue, max: u32) -> usize {

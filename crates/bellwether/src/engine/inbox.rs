@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bellwether_core::command::Command;
 use bellwether_core::error::Refusal;
 use bellwether_core::name::Ticket;
+use bellwether_core::transaction::Step;
 
 use super::Call;
 use super::ask::{Ask, Asker};
@@ -133,6 +134,14 @@ fn weight(call: &Call) -> usize {
     match &call.request.command {
         Command::Send { messages, .. } => messages.len().max(1),
         Command::Settle { settlements, .. } => settlements.len().max(1),
+        Command::Transact { steps } => steps.iter().map(step_weight).sum::<usize>().max(1),
+        _ => 1,
+    }
+}
+
+fn step_weight(step: &Step) -> usize {
+    match step {
+        Step::Send { messages, .. } => messages.len().max(1),
         _ => 1,
     }
 }

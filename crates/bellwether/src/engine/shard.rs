@@ -35,6 +35,7 @@ use bellwether_core::job::ItemState;
 use bellwether_core::ledger::{Effects, Ledger};
 use bellwether_core::message::MessageView;
 use bellwether_core::name::{MemberSlot, RequestNumber, Ticket};
+use bellwether_core::note::Claimed;
 use bellwether_core::outcome::{Answer, Barrier, Outcome};
 use bellwether_core::time::Now;
 use bytes::Bytes;
@@ -386,6 +387,12 @@ impl<R> Shard<R> {
             }
             Outcome::SessionState(id, place) if id.0 != 0 => {
                 Few::One(self.bodies.get(*id, *place, journal))
+            }
+            Outcome::Result(Some(info)) if info.content.0 != 0 => {
+                Few::One(self.bodies.get(info.content, info.place, journal))
+            }
+            Outcome::Claimed(Claimed::Done { content, place, .. }) if content.0 != 0 => {
+                Few::One(self.bodies.get(*content, *place, journal))
             }
             Outcome::SessionInfo(Some(info)) if info.state.0 != 0 => {
                 Few::One(self.bodies.get(info.state, info.place, journal))

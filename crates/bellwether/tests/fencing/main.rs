@@ -6,6 +6,7 @@ mod docs;
 mod etcd;
 mod file;
 mod http;
+mod once;
 mod postgres;
 mod redis;
 #[path = "../support/servers/mod.rs"]

@@ -3,12 +3,14 @@
 use bellwether::core::backup::BackupStep;
 use bellwether::core::command::{LeaseKind, ReleaseReason};
 use bellwether::core::content::{ContentId, Place};
-use bellwether::core::error::{LeaseRefusal, Operation, Refusal};
+use bellwether::core::error::{LeaseRefusal, Operation, Refusal, StepRefusal};
 use bellwether::core::job::{Ended, Ending, Failure, ItemInfo, ItemMessage, ItemState, JobInfo};
 use bellwether::core::message::{Lock, Message, MessageView, Reason, Standing, State};
 use bellwether::core::name::{
-    DeliveryNumber, Incarnation, LeaseId, MemberId, MemberSlot, Part, QueueId, SequenceNumber, Term,
+    DeliveryNumber, Incarnation, Key, LeaseId, MemberId, MemberSlot, Part, QueueId, SequenceNumber,
+    Term,
 };
+use bellwether::core::note::{Claimed, NoteState, ResultInfo};
 use bellwether::core::outcome::{
     Beat, Busy, Cause, Counts, EndedBy, Explanation, Holder, HolderInfo, LeaseInfo, LeaseState,
     LeftAs, Load, MemberHealth, MemberInfo, Outcome, QueueInfo, Report, Sequences, SessionHold,
@@ -19,7 +21,9 @@ use bellwether::core::right::Right;
 use bellwether::core::time::{BootTime, WallTime};
 use bellwether::message::Value;
 
-use crate::samples::{every, job, job_settings, key, lease, queue, session, settings, token};
+use crate::samples::{
+    claim_token, every, job, job_settings, key, lease, queue, session, settings, token,
+};
 
 pub(crate) fn reasons() -> Vec<(&'static str, Reason)> {
     every!(Reason {
@@ -251,6 +255,12 @@ pub(crate) fn outcomes() -> Vec<(&'static str, Outcome)> {
         Job => Outcome::Job(job_info(None).into()),
         Jobs => Outcome::Jobs(job_ends().into_iter().map(|(_, how)| job_info(Some(how))).collect()),
         Items => Outcome::Items(item_states().into_iter().map(|(_, state)| item_info(state)).collect()),
+        Transacted => Outcome::Transacted(vec![
+            Sequences::Run { first: SequenceNumber(661), count: 662 },
+            Sequences::List(vec![SequenceNumber(663)]),
+        ]),
+        Result => result_outcome(NoteState::Running { percent: Some(664) }),
+        Claimed => Outcome::Claimed(Claimed::Conflict),
     })
 }
 
@@ -313,6 +323,41 @@ pub(crate) fn item_info(state: ItemState) -> ItemInfo {
     };
     let place = Place { unit: 673, offset: 674, len: 675 };
     ItemInfo { index: 676, state, place, message: Some(message) }
+}
+
+pub(crate) fn result_outcome(state: NoteState) -> Outcome {
+    Outcome::Result(Some(Box::new(ResultInfo {
+        state,
+        created_at: WallTime(665),
+        updated_at: WallTime(666),
+        expires_at: WallTime(667),
+        content: ContentId(668),
+        place: Place { unit: 669, offset: 670, len: 671 },
+    })))
+}
+
+pub(crate) fn claims() -> Vec<(&'static str, Claimed)> {
+    every!(Claimed {
+        Granted => Claimed::Granted { token: claim_token(), taken_over: true },
+        InProgress => Claimed::InProgress { by: Some(MemberId(672)), remaining_ms: 673 },
+        Done => Claimed::Done {
+            at: WallTime(674),
+            content: ContentId(675),
+            place: Place { unit: 676, offset: 677, len: 678 },
+        },
+        Conflict => Claimed::Conflict,
+    })
+}
+
+/// Those that travel.
+pub(crate) fn result_states() -> [(&'static str, NoteState); 5] {
+    [
+        ("Pending", NoteState::Pending),
+        ("Running", NoteState::Running { percent: None }),
+        ("Succeeded", NoteState::Succeeded),
+        ("Failed", NoteState::Failed),
+        ("Gone", NoteState::Gone),
+    ]
 }
 
 pub(crate) fn term_info(left_as: LeftAs) -> TermInfo {
@@ -407,7 +452,10 @@ pub(crate) fn more_outcomes() -> Vec<Outcome> {
         ),
         Outcome::Backup(BackupStep::Frames { numbers: vec![634, 635] }),
         Outcome::Backup(BackupStep::End { frame: 636 }),
+        Outcome::Result(None),
     ]);
+    outcomes.extend(result_states().map(|(_, state)| result_outcome(state)));
+    outcomes.extend(claims().into_iter().map(|(_, claimed)| Outcome::Claimed(claimed)));
     outcomes
 }
 
@@ -447,6 +495,14 @@ pub(crate) fn refusals() -> Vec<(&'static str, Refusal)> {
         JobNotFound => Refusal::JobNotFound(job()),
         JobEnded => Refusal::JobEnded(job()),
         JobOpen => Refusal::JobOpen(job()),
+        Step => Refusal::Step(StepRefusal {
+            step: 715,
+            why: Box::new(Refusal::LockLost(SequenceNumber(716))),
+        }),
+        ClaimLost => Refusal::ClaimLost {
+            scope: self::queue("payments"),
+            key: Key::new("order-17").unwrap(),
+        },
     })
 }
 

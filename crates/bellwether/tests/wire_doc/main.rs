@@ -24,6 +24,7 @@ use bellwether::core::message::State;
 use bellwether::core::name::{LeaseName, MemberSlot, Part, RequestNumber, Term};
 use bellwether::core::outcome::{EndedBy, Explanation, LeftAs, Outcome};
 use bellwether::core::time::{BootTime, WallTime};
+use bellwether::core::transaction::Step;
 use bellwether::engine::Reply;
 use bellwether::message::{self, BodyKind, Message, Overlay, Value};
 use bellwether::wire::call::{put_answer, put_withdrawn};
@@ -209,6 +210,10 @@ fn every_line_of_every_choice_is_written_by_some_sample() {
         "LeftAs",
         "EndedBy",
         "ReleaseReason",
+        "Step",
+        "Report",
+        "NoteState",
+        "Claimed",
     ];
     for (name, table) in page.tables().filter(|(_, table)| table.columns[0] == "tag") {
         let is_known = [&short[..], &sampled, &by_samples].iter().any(|list| list.contains(name));
@@ -281,6 +286,22 @@ fn every_line_of_every_choice_is_written_by_some_sample() {
         outcome_bytes(&Outcome::Explained(explanation))[3]
     };
     assert_tags(&page, "Cause", answers::causes().into_iter().map(|(name, c)| (name, cause(c))));
+    let step = |step| bytes(&Command::Transact { steps: vec![step] }, encode_command)[2];
+    assert_tags(&page, "Step", samples::steps().into_iter().map(|(name, s)| (name, step(s))));
+    let claimed = answers::claims().into_iter();
+    let claimed = claimed.map(|(name, c)| (name, outcome_bytes(&Outcome::Claimed(c))[1]));
+    assert_tags(&page, "Claimed", claimed);
+    let states = answers::result_states().into_iter();
+    let states = states.map(|(name, s)| (name, outcome_bytes(&answers::result_outcome(s))[2]));
+    assert_tags(&page, "NoteState", states);
+    let (queue, key) = (samples::queue("q"), core::name::Key::new("k").unwrap());
+    let reports = samples::reports().into_iter().map(|(name, report)| {
+        let (queue, key) = (queue.clone(), key.clone());
+        let step = Step::Report { queue, key, report, content: None, ttl_ms: None };
+        // Behind the command, how many, the step, and two texts of one letter.
+        (name, bytes(&Command::Transact { steps: vec![step] }, encode_command)[7])
+    });
+    assert_tags(&page, "Report", reports);
     conversation::assert_short_choices(&page);
 }
 

@@ -8,16 +8,16 @@ use bellwether::core::fence::Fence;
 use bellwether::core::job::{EndJob, JobSettings, OnFailure, Which};
 use bellwether::core::message::{NewMessage, Reason};
 use bellwether::core::name::{
-    DeliveryNumber, Incarnation, Key, LeaseId, LeaseName, LockToken, MemberId, MemberSlot,
+    DeliveryNumber, Incarnation, JobName, Key, LeaseId, LeaseName, LockToken, MemberId, MemberSlot,
     QueueName, QueuePath, RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
 };
+use bellwether::core::note::{ClaimToken, Report};
 use bellwether::core::rank::Rank;
 use bellwether::core::settings::{
-    DeliveryNumber, Durability, Incarnation, JobName, LeaseId, LeaseName, LockToken, MemberId,
-    MemberSlot, Order, OrderPatch, Overflow, QueueName, QueuePath, QueueSettings, Rate,
-    RequestNumber, SequenceNumber, SessionId, SessionToken, SettingsPatch, Status, Term,
+    Durability, Order, OrderPatch, Overflow, QueueSettings, Rate, SettingsPatch, Status,
 };
 use bellwether::core::time::WallTime;
+use bellwether::core::transaction::Step;
 
 /// Samples of all variants of an enum, by name. A variant without a line does not compile.
 macro_rules! every {
@@ -177,6 +177,59 @@ fn acquire() -> Acquire {
     }
 }
 
+fn key() -> Key {
+    Key::new("order-17").unwrap()
+}
+
+pub(crate) fn claim_token() -> ClaimToken {
+    ClaimToken { number: DeliveryNumber(344), incarnation: Incarnation(345) }
+}
+
+pub(crate) fn reports() -> Vec<(&'static str, Report)> {
+    every!(Report {
+        Running => Report::Running { percent: Some(346) },
+        Succeeded => Report::Succeeded,
+        Failed => Report::Failed,
+    })
+}
+
+pub(crate) fn steps() -> Vec<(&'static str, Step)> {
+    let (queue, scope) = (queue("orders"), queue("payments"));
+    let new = NewMessage { content_bytes: 347, ..NewMessage::default() };
+    let content = Some(NewContent { index: 348, bytes: 349 });
+    every!(Step {
+        Settle => Step::Settle {
+            from: QueuePath::dead(queue.clone()),
+            settlement: settlement(Disposition::Defer),
+        },
+        Send => Step::Send {
+            queue: queue.clone(),
+            messages: vec![new.clone(), new.clone()].into(),
+            first: 350,
+        },
+        SetSessionState => {
+            Step::SetSessionState { queue: queue.clone(), token: token(), state: content }
+        },
+        Cancel => Step::Cancel { queue: queue.clone(), sequences: vec![SequenceNumber(351)] },
+        Request => Step::Request {
+            queue: queue.clone(),
+            message: new,
+            content: 352,
+            key: key(),
+            ttl_ms: 353,
+        },
+        Report => Step::Report {
+            queue,
+            key: key(),
+            report: Report::Running { percent: Some(354) },
+            content,
+            ttl_ms: Some(355),
+        },
+        Finish => Step::Finish { scope: scope.clone(), key: key(), token: claim_token(), content },
+        GiveUp => Step::GiveUp { scope, key: key(), token: claim_token() },
+    })
+}
+
 #[expect(clippy::too_many_lines, reason = "a list with one entry a command")]
 pub(crate) fn job() -> JobName {
     JobName::new("resize").unwrap()
@@ -325,6 +378,15 @@ pub(crate) fn commands() -> Vec<(&'static str, Command)> {
         AwaitJob => Command::AwaitJob { job: job(), wait_ms },
         ListJobs => Command::ListJobs { after: Some(job()), max },
         ListItems => Command::ListItems { job: job(), from: 351, max, which: Which::Failed },
+        Transact => Command::Transact { steps: steps().into_iter().map(|(_, step)| step).collect() },
+        GetResult => Command::GetResult { queue: self::queue("orders"), key: key(), wait_ms },
+        Claim => Command::Claim {
+            scope: self::queue("payments"),
+            key: key(),
+            hash: 341,
+            lock_ms: 342,
+            ttl_ms: 343,
+        },
     })
 }
 

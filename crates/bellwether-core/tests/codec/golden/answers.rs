@@ -9,12 +9,13 @@ use crate::random::Random;
 use bellwether_core::backup::BackupStep;
 use bellwether_core::command::LeaseKind;
 use bellwether_core::content::{ContentId, Place};
-use bellwether_core::error::{LeaseRefusal, Operation, Refusal};
+use bellwether_core::error::{LeaseRefusal, Operation, Refusal, StepRefusal};
 use bellwether_core::message::{Message, MessageView, Reason, Standing, State};
 use bellwether_core::name::{
-    DeliveryNumber, Incarnation, Key, LeaseId, MemberId, MemberSlot, Part, SequenceNumber,
+    DeliveryNumber, Incarnation, Key, LeaseId, MemberId, MemberSlot, NoteKey, Part, SequenceNumber,
     SessionToken, Term,
 };
+use bellwether_core::note::{ClaimToken, Claimed, NoteState, ResultInfo};
 use bellwether_core::outcome::{
     Beat, Busy, Cause, Counts, EndedBy, Explanation, Holder, HolderInfo, LeaseInfo, LeaseState,
     LeftAs, Load, MemberHealth, MemberInfo, Outcome, QueueInfo, Report, Sequences, SessionHold,
@@ -291,6 +292,45 @@ fn scaling() -> Vec<(Outcome, &'static str)> {
     ]
 }
 
+/// Transactions, results and claims.
+fn effects() -> Vec<(Outcome, &'static str)> {
+    let run = Sequences::Run { first: AT.sequence, count: 3 };
+    let list = Sequences::List(vec![AT.sequence, SequenceNumber(0)]);
+    let token = ClaimToken { number: DeliveryNumber(5), incarnation: Incarnation(3) };
+    let info = |state| ResultInfo {
+        state,
+        created_at: NINE,
+        updated_at: TEN,
+        expires_at: TEN,
+        content: ContentId(1000),
+        place: PLACE,
+    };
+    let result = |state| Outcome::Result(Some(Box::new(info(state))));
+    let by = Some(MemberId(ID));
+    vec![
+        (Outcome::Transacted(vec![run, list]), "01460201ac02030202ac0200"),
+        (Outcome::Result(None), "014700"),
+        (
+            result(NoteState::Running { percent: Some(40) }),
+            "0147010201288095a4c6b73380f2ffc7b73380f2ffc7b733e807028020dc0b",
+        ),
+        (
+            result(NoteState::Succeeded),
+            "014701038095a4c6b73380f2ffc7b73380f2ffc7b733e807028020dc0b",
+        ),
+        (Outcome::Claimed(Claimed::Granted { token, taken_over: true }), "014801050301"),
+        (
+            Outcome::Claimed(Claimed::InProgress { by, remaining_ms: 5_000 }),
+            "01480201ffeeddccbbaa998877665544332211008827",
+        ),
+        (
+            Outcome::Claimed(Claimed::Done { at: TEN, content: ContentId(1000), place: PLACE }),
+            "01480380f2ffc7b733e807028020dc0b",
+        ),
+        (Outcome::Claimed(Claimed::Conflict), "014804"),
+    ]
+}
+
 fn refusals() -> Vec<(Refusal, &'static str)> {
     let queue = queue_name;
     vec![
@@ -342,6 +382,14 @@ fn refusals() -> Vec<(Refusal, &'static str)> {
             Refusal::Fenced { election: lease_name(), term: Term(12), newest: None },
             "0213076e696768746c790c00",
         ),
+        (
+            Refusal::Step(StepRefusal { step: 2, why: Box::new(Refusal::LockLost(AT.sequence)) }),
+            "0246020eac02",
+        ),
+        (
+            Refusal::ClaimLost { scope: queue(), key: NoteKey::new("order-17").unwrap() },
+            "0247064f7264657273086f726465722d3137",
+        ),
     ]
 }
 
@@ -375,6 +423,7 @@ fn all() -> Vec<(Answer, &'static str)> {
         .chain(scaling())
         .chain(ordering())
         .chain(jobs::outcomes())
+        .chain(effects())
         .map(|(outcome, hex)| (Ok(outcome), hex));
     let refusals =
         refusals().into_iter().chain(jobs::refusals()).map(|(refusal, hex)| (Err(refusal), hex));

@@ -4,6 +4,7 @@ use bellwether_core::error::{Operation, Refusal};
 use bellwether_core::limits;
 use bellwether_core::message::{Reason, State};
 use bellwether_core::name::{QueueName, SequenceNumber};
+use bellwether_core::note::NoteState;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::WallTime;
 
@@ -111,6 +112,7 @@ impl Naive {
         } else {
             queue.totals.dead_lettered += 1;
             let message = &mut queue.messages[m];
+            self.left.push((message.content, NoteState::Gone));
             message.dead = true;
             message.state = State::Ready;
             message.visible = false;

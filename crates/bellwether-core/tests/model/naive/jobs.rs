@@ -13,12 +13,14 @@ use bellwether_core::message::{NewMessage, Reason, State};
 use bellwether_core::name::{
     JobName, LockToken, Part, QueueName, QueuePath, SequenceNumber, SessionId, Ticket,
 };
+use bellwether_core::note::NoteState;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::WallTime;
 
 use super::queues::Message;
 use super::{ForWhat, Naive};
 
+#[derive(Clone)]
 pub struct Job {
     pub id: u32,
     pub name: JobName,
@@ -256,6 +258,9 @@ impl Naive {
         let m = self.locked(q, from.part == Part::Dead, token)?;
         let message = self.queues[q].messages.remove(m);
         self.queues[q].totals.completed += 1;
+        if from.part == Part::Main {
+            self.left.push((message.content, NoteState::Succeeded));
+        }
         self.queues[q].settle_ring();
         self.forget_sessions(q);
         let Some((job, index)) = message.item else { return Ok(Outcome::Count(0)) };
@@ -483,8 +488,9 @@ impl Naive {
             let queue = queue.name.clone();
             return Err(Refusal::QueueDisabled { queue, operation: Operation::Send });
         }
-        let mut bytes = 0;
+        let (mut bytes, mut count) = (0, 0);
         for new in messages {
+            count += 1;
             if new.content_bytes > settings.message_bytes_max {
                 return Err(Refusal::TooLarge {
                     what: "a message, properties included,",
@@ -502,6 +508,9 @@ impl Naive {
                 return Err(wrong("priority"));
             }
             bytes += u64::from(new.content_bytes);
+        }
+        if count == 0 {
+            return Err(wrong("messages"));
         }
         if queue.size() + bytes > settings.size_bytes_max {
             let (queue, size_bytes_max) = (queue.name.clone(), settings.size_bytes_max);

@@ -5,6 +5,7 @@ use bellwether_core::error::Refusal;
 use bellwether_core::limits;
 use bellwether_core::member::digest;
 use bellwether_core::name::{LeaseName, LockToken, MemberId, MemberSlot, Part, Term};
+use bellwether_core::note::Claimed;
 use bellwether_core::outcome::{Beat, LeaseState, MemberHealth, MemberInfo, Outcome};
 use bellwether_core::time::{BootTime, WallTime};
 
@@ -126,6 +127,8 @@ impl Naive {
             | Outcome::Sent(_)
             | Outcome::Count(_)
             | Outcome::Settled { .. }
+            | Outcome::Transacted(_)
+            | Outcome::Claimed(Claimed::Granted { .. })
             | Outcome::Session(Some(_))
             | Outcome::JobCreated { .. }
             | Outcome::Dispatched { .. }

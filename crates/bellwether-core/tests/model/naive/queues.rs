@@ -4,6 +4,7 @@ use bellwether_core::error::Refusal;
 use bellwether_core::job::Failure;
 use bellwether_core::message::{NewMessage, Reason, State};
 use bellwether_core::name::{Key, QueueName, QueuePath, SequenceNumber, SessionId};
+use bellwether_core::note::NoteState;
 use bellwether_core::outcome::{Counts, Outcome, QueueInfo, Sequences, Totals};
 use bellwether_core::rank::Rank;
 use bellwether_core::settings::{QueueSettings, SettingsPatch};
@@ -13,6 +14,7 @@ use super::sessions::Session;
 use super::turns::{KeyBook, Spent, Turn};
 use super::{ForWhat, Naive};
 
+#[derive(Clone)]
 pub struct Queue {
     pub id: u32,
     pub name: QueueName,
@@ -36,6 +38,8 @@ pub struct Queue {
 
 #[derive(Clone)]
 pub struct Message {
+    /// The same wherever it goes.
+    pub content: u64,
     pub dead: bool,
     pub sequence: u64,
     pub state: State,
@@ -200,8 +204,9 @@ impl Naive {
         for ticket in waiting {
             self.answer_wait(ticket, Err(Refusal::QueueNotFound(name.clone())));
         }
-        self.queues.remove(q);
+        let messages = self.queues.remove(q).messages;
         self.queue_was_removed();
+        self.left.extend(messages.iter().map(|m| (m.content, NoteState::Gone)));
         // A queue of the same name must not take its tokens for its own.
         self.incarnation += 1;
     }
@@ -249,6 +254,7 @@ impl Naive {
             let message = self.queues[q].messages.remove(m);
             self.queues[q].totals.purged += 1;
             self.queues[q].settle_ring();
+            self.left.push((message.content, NoteState::Gone));
             self.item_gone(&message, Failure::Removed);
         }
         self.forget_sessions(q);
@@ -257,14 +263,14 @@ impl Naive {
 
     pub fn send(&mut self, name: &QueueName, messages: &[NewMessage]) -> Result<Outcome, Refusal> {
         let q = self.queue_named(name)?;
-        if messages.is_empty() && self.queues[q].settings.status.can_send() {
-            return Err(Refusal::InvalidValue { what: "messages", why: String::new() });
-        }
         self.check_send(q, messages.iter())?;
         self.check_room(q, messages)?;
+        Ok(Outcome::Sent(self.put(q, messages)))
+    }
+
+    pub fn put(&mut self, q: usize, messages: &[NewMessage]) -> Sequences {
         self.queues[q].used_at = self.now.boot;
-        let numbers = messages.iter().map(|new| self.send_one(q, new)).collect();
-        Ok(Outcome::Sent(Sequences::List(numbers)))
+        Sequences::List(messages.iter().map(|new| self.send_one(q, new)).collect())
     }
 
     fn send_one(&mut self, q: usize, new: &NewMessage) -> SequenceNumber {
@@ -294,12 +300,15 @@ impl Naive {
     pub fn enqueue(&mut self, q: usize, new: &NewMessage) -> u64 {
         let stamp = self.next_stamp();
         let (queue, now) = (&mut self.queues[q], self.now.wall);
+        self.contents_ever += 1;
+        let content = self.contents_ever;
         let due = new.due.filter(|due| *due > now);
         let enqueued_at = due.unwrap_or(now);
         let ttl_ms = new.ttl_ms.unwrap_or(u64::MAX).min(queue.settings.ttl_ms.unwrap_or(u64::MAX));
         let sequence = queue.next();
         queue.totals.sent += 1;
         queue.messages.push(Message {
+            content,
             dead: false,
             sequence,
             state: due.map_or(State::Ready, |due| State::Scheduled { due }),
@@ -346,6 +355,7 @@ impl Naive {
             if let Some(m) = self.queues[q].find(false, sequence.0) {
                 let message = self.queues[q].messages.remove(m);
                 self.queues[q].totals.cancelled += 1;
+                self.left.push((message.content, NoteState::Gone));
                 self.item_gone(&message, Failure::Removed);
                 count += 1;
             }
@@ -378,6 +388,7 @@ impl Naive {
             self.dead_letter(q, m, Reason::TtlExpired, None);
         } else {
             let message = self.queues[q].messages.remove(m);
+            self.left.push((message.content, NoteState::Gone));
             self.queues[q].totals.expired += 1;
             self.queues[q].settle_ring();
             self.forget_sessions(q);

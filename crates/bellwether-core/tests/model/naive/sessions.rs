@@ -13,12 +13,14 @@ use bellwether_core::time::BootTime;
 use super::settle::Return;
 use super::{ForWhat, Naive};
 
+#[derive(Clone)]
 pub struct Session {
     pub id: SessionId,
     pub hold: Option<Hold>,
     pub state_bytes: Option<u32>,
 }
 
+#[derive(Clone)]
 pub struct Hold {
     pub number: u32,
     pub incarnation: u32,
@@ -213,7 +215,20 @@ impl Naive {
     ) -> Result<Outcome, Refusal> {
         let q = self.queue_named(name)?;
         let s = self.held(q, token)?;
+        self.check_state(q, s, state)?;
         let queue = &mut self.queues[q];
+        queue.used_at = self.now.boot;
+        queue.sessions[s].state_bytes = state.map(|new| new.bytes);
+        Ok(Outcome::Done)
+    }
+
+    pub fn check_state(
+        &self,
+        q: usize,
+        s: usize,
+        state: Option<NewContent>,
+    ) -> Result<(), Refusal> {
+        let queue = &self.queues[q];
         if let Some(new) = state {
             if new.bytes > queue.settings.message_bytes_max {
                 return Err(Refusal::TooLarge {
@@ -228,9 +243,7 @@ impl Naive {
                 return Err(Refusal::QueueFull { queue: queue.name.clone(), size_bytes_max });
             }
         }
-        queue.used_at = self.now.boot;
-        queue.sessions[s].state_bytes = state.map(|new| new.bytes);
-        Ok(Outcome::Done)
+        Ok(())
     }
 
     pub fn session_state(

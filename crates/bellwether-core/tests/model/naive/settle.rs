@@ -5,6 +5,7 @@ use bellwether_core::error::Refusal;
 use bellwether_core::limits;
 use bellwether_core::message::{Reason, State};
 use bellwether_core::name::{LockToken, Part, QueuePath};
+use bellwether_core::note::NoteState;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::BootTime;
 
@@ -35,16 +36,25 @@ impl Naive {
         Ok(Outcome::Settled { refused })
     }
 
-    fn settle_one(&mut self, q: usize, dead: bool, how: &Settlement) -> Result<(), Refusal> {
+    pub fn check_settle(&self, q: usize, dead: bool, how: &Settlement) -> Result<usize, Refusal> {
         let m = self.locked(q, dead, how.token)?;
         if dead && how.disposition == Disposition::DeadLetter {
             return Err(Refusal::InvalidValue { what: "disposition", why: String::new() });
         }
+        Ok(m)
+    }
+
+    fn settle_one(&mut self, q: usize, dead: bool, how: &Settlement) -> Result<(), Refusal> {
+        let m = self.check_settle(q, dead, how)?;
         let overlay = how.overlay.map(|new| new.bytes);
         let queue = &mut self.queues[q];
         match how.disposition {
             Disposition::Complete => {
                 let message = queue.messages.remove(m);
+                if !dead {
+                    self.left.push((message.content, NoteState::Succeeded));
+                }
+                let queue = &mut self.queues[q];
                 queue.totals.completed += 1;
                 self.forget_sessions(q);
                 self.item_done(&message);

@@ -11,6 +11,7 @@ use bellwether_core::job::Failure;
 use bellwether_core::limits;
 use bellwether_core::message::State;
 use bellwether_core::name::Key;
+use bellwether_core::note::NoteState;
 use bellwether_core::rank::Rank;
 use bellwether_core::settings::{Order, Overflow, Rate};
 
@@ -18,6 +19,7 @@ use super::queues::{Message, Queue};
 use super::{Event, Naive};
 
 /// A priority and a key that take their turn.
+#[derive(Clone)]
 pub struct Turn {
     pub rank: Rank,
     /// Messages it has had of this turn.
@@ -25,7 +27,7 @@ pub struct Turn {
 }
 
 /// Hand-outs under a rate, each at its time: what is left of the tokens is worked out from them.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Spent {
     pub at: Vec<u64>,
 }
@@ -52,6 +54,7 @@ impl Spent {
 }
 
 /// A key and what limits remember of it.
+#[derive(Clone)]
 pub struct KeyBook {
     pub key: Key,
     pub spent: Spent,
@@ -301,6 +304,7 @@ impl Naive {
             let message = queue.messages.remove(oldest);
             queue.totals.shed += 1;
             queue.settle_ring();
+            self.left.push((message.content, NoteState::Gone));
             self.item_gone(&message, Failure::Removed);
             self.forget_sessions(q);
         }

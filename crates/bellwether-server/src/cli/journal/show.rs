@@ -136,6 +136,14 @@ fn put_change(out: &mut String, change: &Change) -> fmt::Result {
             }
             put_lease(out, lease)
         }
+        Change::Note { name, note } => {
+            write!(out, "note {:?} {:?} {:?} {:?}", name.kind, name.of, name.key, note.state)?;
+            write!(out, " updated={} ttl_ms={}", Wall(note.updated_at), note.ttl_ms)?;
+            if note.content.0 == 0 { Ok(()) } else { write!(out, " content={}", note.content.0) }
+        }
+        Change::NoteGone { name } => {
+            write!(out, "note-gone {:?} {:?} {:?}", name.kind, name.of, name.key)
+        }
         Change::TermEnded { name, term, at, by } => {
             write!(out, "term-ended {name:?} term={term} at={} by={by:?}", Wall(*at))
         }

@@ -3,8 +3,10 @@
 use bellwether_core::command::{Command, NewContent, Settlement};
 use bellwether_core::error::Refusal;
 use bellwether_core::limits;
-use bellwether_core::name::SessionId;
+use bellwether_core::message::NewMessage;
+use bellwether_core::name::{QueuePath, SessionId};
 use bellwether_core::rank::Rank;
+use bellwether_core::transaction::Step;
 
 use super::{CHANGE_BYTES_MAX, Shard};
 use crate::engine::Call;
@@ -21,9 +23,8 @@ impl<R> Shard<R> {
         // Every queue that a message is forwarded through writes its session and its key down once
         // more.
         let names: usize = match &call.request.command {
-            Command::Send { messages, .. } => {
-                messages.iter().map(|m| names_bytes(m.session.as_ref(), &m.rank)).sum()
-            }
+            Command::Send { messages, .. } => names_of(messages),
+            Command::Transact { steps } => steps.iter().map(step_names_bytes).sum(),
             Command::Import { messages, .. } => {
                 messages.iter().map(|m| names_bytes(m.session.as_ref(), &m.rank)).sum()
             }
@@ -58,9 +59,10 @@ impl<R> Shard<R> {
     /// Changed properties are kept as one overlay: a settlement that changes some is merged with
     /// what earlier ones changed. `None` if there is nothing to merge.
     pub(super) fn merge_overlays(&mut self, call: &Call) -> Option<Call> {
-        let Command::Settle { from, settlements } = &call.request.command else { return None };
         let mut merged_call: Option<Call> = None;
-        for (nth, Settlement { token, overlay, .. }) in settlements.iter().enumerate() {
+        for (nth, (from, Settlement { token, overlay, .. })) in
+            settlements(&call.request.command).enumerate()
+        {
             let Some(new) = overlay else { continue };
             let old = self.ledger.overlay(&from.queue, from.part, token.sequence);
             let Some((id, place)) = old else { continue };
@@ -69,13 +71,55 @@ impl<R> Shard<R> {
             let new = call.contents.get(new.index as usize);
             let Some(merged) = new.and_then(|new| merge_overlays(&old, new)) else { continue };
             let Call { request, contents } = merged_call.get_or_insert_with(|| call.clone());
-            let Command::Settle { settlements, .. } = &mut request.command else { continue };
+            let settlement = settlements_mut(&mut request.command).nth(nth);
+            let Some(settlement) = settlement else { continue };
             // A content of its own: another settlement may point to the same one.
             let (index, bytes) = (contents.len() as u32, merged.len() as u32);
-            settlements[nth].overlay = Some(NewContent { index, bytes });
+            settlement.overlay = Some(NewContent { index, bytes });
             contents.push(merged);
         }
         merged_call
+    }
+}
+
+/// Every settlement in a command, and where it settles.
+fn settlements(command: &Command) -> impl Iterator<Item = (&QueuePath, &Settlement)> {
+    let (from, all, steps) = match command {
+        Command::Settle { from, settlements } => (Some(from), &settlements[..], [].as_slice()),
+        Command::Transact { steps } => (None, [].as_slice(), steps.as_slice()),
+        _ => (None, [].as_slice(), [].as_slice()),
+    };
+    let of_steps = steps.iter().filter_map(|step| match step {
+        Step::Settle { from, settlement } => Some((from, settlement)),
+        _ => None,
+    });
+    let all = from.into_iter().flat_map(move |from| all.iter().map(move |one| (from, one)));
+    all.chain(of_steps)
+}
+
+/// The same, in the same order.
+fn settlements_mut(command: &mut Command) -> impl Iterator<Item = &mut Settlement> {
+    let (all, steps) = match command {
+        Command::Settle { settlements, .. } => (&mut settlements[..], [].as_mut_slice()),
+        Command::Transact { steps } => ([].as_mut_slice(), steps.as_mut_slice()),
+        _ => ([].as_mut_slice(), [].as_mut_slice()),
+    };
+    let of_steps = steps.iter_mut().filter_map(|step| match step {
+        Step::Settle { settlement, .. } => Some(settlement),
+        _ => None,
+    });
+    all.iter_mut().chain(of_steps)
+}
+
+fn names_of(messages: &[NewMessage]) -> usize {
+    messages.iter().map(|m| names_bytes(m.session.as_ref(), &m.rank)).sum()
+}
+
+fn step_names_bytes(step: &Step) -> usize {
+    match step {
+        Step::Send { messages, .. } => names_of(messages),
+        Step::Request { message, .. } => names_of(std::slice::from_ref(message)),
+        _ => 0,
     }
 }
 
@@ -113,6 +157,13 @@ pub(super) fn check_contents(call: &Call) -> Result<(), Refusal> {
             content(new.index as usize, new.bytes).map(|_| ())
         }
         Command::CreateJob { gather: Some(new), .. } => message(new.index as usize, new.bytes),
+        Command::Transact { steps } => steps.iter().try_for_each(|step| {
+            step.contents().try_for_each(|new| match step {
+                Step::Send { .. } | Step::Request { .. } => message(new.index as usize, new.bytes),
+                Step::Settle { .. } => overlay(new),
+                _ => content(new.index as usize, new.bytes).map(|_| ()),
+            })
+        }),
         _ => Ok(()),
     }
 }
