@@ -37,7 +37,7 @@ pub(crate) struct Keys {
     mark_of: FixedMap<u128, u32>,
     /// The key with number n stands at n - 1.
     entries: Vec<Option<Entry>>,
-    free_keys: Vec<KeyId>,
+    free: Vec<KeyId>,
     by_name: BTreeMap<Key, KeyId>,
 }
 
@@ -111,7 +111,7 @@ impl Keys {
             rests: None,
             is_watched: false,
         };
-        let key = if let Some(key) = self.free_keys.pop() {
+        let key = if let Some(key) = self.free.pop() {
             self.entries[key as usize - 1] = Some(entry);
             key
         } else {
@@ -187,7 +187,7 @@ impl Keys {
     fn drop_key(&mut self, key: KeyId) {
         if let Some(entry) = self.entries[key as usize - 1].take() {
             self.by_name.remove(&entry.name);
-            self.free_keys.push(key);
+            self.free.push(key);
         }
     }
 

@@ -28,12 +28,11 @@ impl Ledger {
     }
 
     /// A key has a token again, or all of them.
-    pub(super) fn key_fired(&mut self, now: Now, id: QueueId, key: KeyId, rest: Rest) {
+    pub(super) fn key_fired(&mut self, id: QueueId, key: KeyId, rest: Rest) {
         let Some(queue) = self.queues.get_mut(&id) else { return };
         if queue.wake_key(key, rest) {
             self.stirred.insert((id, Part::Main, 0));
         }
-        self.clock = now;
         self.forget_key(id, key);
     }
 

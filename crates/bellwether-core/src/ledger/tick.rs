@@ -42,7 +42,7 @@ impl Ledger {
     fn fire(&mut self, now: Now, due: BootTime, timer: Timer, fx: &mut Effects) {
         match timer {
             Timer::Beat(slot) => self.beat_fired(now, due, slot),
-            Timer::Key(queue, number, key) => self.key_fired(now, queue, key, (due, number)),
+            Timer::Key(queue, number, key) => self.key_fired(queue, key, (due, number)),
             Timer::Pace(queue) => self.pace_fired(now, due, queue, fx),
             Timer::Lock(at) => self.lock_fired(now, at, fx),
             Timer::Due(at) => self.due_fired(now, at, fx),

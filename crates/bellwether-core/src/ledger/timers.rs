@@ -103,8 +103,11 @@ impl Timers {
     pub(super) fn forget_queue(&mut self, id: QueueId) {
         let is_of = |timer: &Timer| match timer {
             Timer::Lock(at) | Timer::Due(at) | Timer::Expiry(at) => at.queue == id,
-            Timer::Hold(queue, ..) | Timer::Idle(queue) | Timer::Seen(queue) => *queue == id,
-            Timer::Key(queue, ..) | Timer::Pace(queue) => *queue == id,
+            Timer::Hold(queue, ..)
+            | Timer::Key(queue, ..)
+            | Timer::Idle(queue)
+            | Timer::Seen(queue)
+            | Timer::Pace(queue) => *queue == id,
             _ => false,
         };
         self.boot.retain(|(_, timer)| !is_of(timer));

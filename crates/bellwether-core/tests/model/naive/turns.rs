@@ -46,7 +46,7 @@ impl Spent {
 
     fn next(&self, rate: Rate, now: u64) -> Option<u64> {
         let parts = self.parts(rate, now);
-        (0u64..)
+        (0..=u64::from(rate.per_ms))
             .find(|ms| parts + ms * u64::from(rate.messages) >= u64::from(rate.per_ms))
             .filter(|ms| *ms > 0)
             .map(|ms| now + ms)
