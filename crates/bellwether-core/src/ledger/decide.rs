@@ -10,6 +10,7 @@ use super::{Effects, Ledger};
 
 impl Ledger {
     /// `None` if the request waits, and is answered later.
+    #[allow(clippy::too_many_lines, reason = "a table: a line for every command")]
     pub(super) fn decide(
         &mut self,
         now: Now,

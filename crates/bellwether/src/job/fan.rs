@@ -117,7 +117,7 @@ pub struct Missing {
 }
 
 impl Missing {
-    fn why(&self) -> String {
+    fn why(self) -> String {
         match self.failure {
             None => "the job ended before".into(),
             Some(Failure::DeadLettered { reason }) => {

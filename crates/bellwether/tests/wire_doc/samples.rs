@@ -141,7 +141,6 @@ fn acquire() -> Acquire {
     }
 }
 
-#[expect(clippy::too_many_lines, reason = "a list with one entry a command")]
 pub(crate) fn job() -> JobName {
     JobName::new("resize").unwrap()
 }
@@ -156,6 +155,7 @@ pub(crate) fn job_settings() -> JobSettings {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "a list with one entry a command")]
 pub(crate) fn commands() -> Vec<(&'static str, Command)> {
     let (queue, from) = (queue("orders"), QueuePath::dead(queue("orders")));
     let (lease, id) = (lease("chores"), LeaseId(301));

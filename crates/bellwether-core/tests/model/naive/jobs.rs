@@ -55,7 +55,9 @@ impl Job {
             created_at: self.created_at,
             items: self.size,
             dispatched: self.items.len() as u32,
-            next: (0..).find(|index| !self.items.contains_key(index)).unwrap(),
+            next: (0..=self.items.len() as u32)
+                .find(|index| !self.items.contains_key(index))
+                .unwrap(),
             done: self.count(|state| matches!(state, ItemState::Done { .. })),
             failed: self.count(|state| matches!(state, ItemState::Failed { .. })),
             ended: self.ended,
