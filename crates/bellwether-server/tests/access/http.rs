@@ -20,11 +20,10 @@ fn needs(method: &str, path: &str) -> (&'static str, Value) {
         ("PUT", "/v1/jobs/{job}") => ("send", json!({ "queue": "own/queue" })),
         ("POST", "/v1/jobs/{job}/items") => ("send", json!({ "messages": [{ "body": "one" }] })),
         ("POST", "/v1/jobs/{job}/end") => ("manage", json!({ "how": "cancel" })),
-        ("DELETE", "/v1/jobs/{job}") => ("manage", Value::Null),
         ("POST", "/v1/queues/{queue}/complete") => ("listen", json!({ "lock_token": token })),
         ("POST", "/v1/members") => ("any", json!({ "ttl_ms": 1000 })),
         (_, "/v1/members/{member}/heartbeat" | "/v1/members/{member}") => ("any", json!({})),
-        ("DELETE", "/v1/queues/{queue}") => ("manage", Value::Null),
+        ("DELETE", "/v1/queues/{queue}" | "/v1/jobs/{job}") => ("manage", Value::Null),
         ("PUT" | "PATCH", "/v1/queues/{queue}")
         | (
             "POST",
