@@ -244,6 +244,9 @@ impl Ledger {
         let link = self.item_at(at);
         self.emit(now, Change::Gone { at, why }, fx);
         let Some(link) = link.filter(|link| self.jobs.is_pending(link)) else { return };
+        if cfg!(planted_bug = "expired_item_hangs") && why == Departure::Expired {
+            return;
+        }
         let content = ContentId(0);
         let state = match why {
             Departure::Completed => ItemState::Done { result: content },
@@ -372,11 +375,13 @@ impl Ledger {
                 let state = ItemState::Failed { content: ContentId(0), why };
                 self.settle_item(now, Link { job, index, at: None }, state, fx);
             }
-            Some((at, Message { standing, .. })) if !is_open && at.part == Part::Main => {
-                // Whoever has it locked may end it; it is not handed out again.
-                if !matches!(standing.state, State::Locked(_)) {
-                    self.emit(now, Change::Gone { at, why: Departure::Purged }, fx);
-                }
+            // Whoever has it locked may end it; it is not handed out again.
+            Some((at, Message { standing, .. }))
+                if !is_open
+                    && at.part == Part::Main
+                    && !matches!(standing.state, State::Locked(_)) =>
+            {
+                self.emit(now, Change::Gone { at, why: Departure::Purged }, fx);
             }
             _ => {}
         }

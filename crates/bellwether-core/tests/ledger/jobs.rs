@@ -39,8 +39,8 @@ fn end(how: EndJob) -> Command {
     Command::EndJob { job: job("j"), how }
 }
 
-fn sent(sent: u32) -> Answer {
-    Ok(Outcome::Dispatched { sent })
+fn sent(sent: u32) -> Outcome {
+    Outcome::Dispatched { sent }
 }
 
 impl Store {
@@ -91,7 +91,7 @@ impl Store {
 #[test]
 fn a_job_ends_with_its_last_item_and_gathers_once() {
     let mut store = Store::with_job(OnFailure::Wait, Some(3));
-    assert_eq!(store.ask(1, dispatch(0, 3, None)), sent(3));
+    assert_eq!(store.ask(1, dispatch(0, 3, None)), Ok(sent(3)));
     let views = store.receive(1, receive(main("q"), 3));
     store.complete(&views[0]);
     assert_eq!(store.complete_item(main("q"), &views[1], 5), Ok(Outcome::Count(1)));
@@ -118,7 +118,7 @@ fn a_job_without_items_ends_at_once() {
     // Also one that learns of it later.
     let mut store = Store::with_job(OnFailure::Wait, None);
     assert_eq!(store.ending(), None);
-    assert_eq!(store.ask(1, dispatch(0, 0, Some(0))), sent(0));
+    assert_eq!(store.ask(1, dispatch(0, 0, Some(0))), Ok(sent(0)));
     assert_eq!((store.ending(), store.gathered()), (Some(Ending::Completed), 1));
 }
 
@@ -135,12 +135,12 @@ fn creating_a_job_again_changes_nothing() {
 #[test]
 fn an_open_job_takes_items_until_it_is_said_how_many_there_are() {
     let mut store = Store::with_job(OnFailure::Wait, None);
-    assert_eq!(store.ask(1, dispatch(0, 2, None)), sent(2));
+    assert_eq!(store.ask(1, dispatch(0, 2, None)), Ok(sent(2)));
     for view in store.receive(1, receive(main("q"), 2)) {
         store.complete(&view);
     }
     assert_eq!((store.job().done, store.ending()), (2, None));
-    assert_eq!(store.ask(1, dispatch(2, 1, Some(3))), sent(1));
+    assert_eq!(store.ask(1, dispatch(2, 1, Some(3))), Ok(sent(1)));
     let what = |answer: Answer| match answer {
         Err(Refusal::InvalidValue { what, .. }) => what,
         other => panic!("{other:?}"),
@@ -158,17 +158,17 @@ fn an_open_job_takes_items_until_it_is_said_how_many_there_are() {
 #[test]
 fn dispatching_what_is_known_sends_nothing() {
     let mut store = Store::with_job(OnFailure::Wait, Some(5));
-    assert_eq!(store.ask(1, dispatch(1, 2, None)), sent(2));
+    assert_eq!(store.ask(1, dispatch(1, 2, None)), Ok(sent(2)));
     let view = store.receive_one(main("q"));
     store.complete(&view);
     assert_eq!(store.job().next, 0);
-    assert_eq!(store.ask(2, dispatch(0, 5, None)), sent(3));
+    assert_eq!(store.ask(2, dispatch(0, 5, None)), Ok(sent(3)));
     assert_eq!((store.job().next, store.job().dispatched), (5, 5));
-    assert_eq!(store.ask(2, dispatch(0, 5, None)), sent(0));
+    assert_eq!(store.ask(2, dispatch(0, 5, None)), Ok(sent(0)));
     assert_eq!(store.info("q").totals.sent, 5);
     // Nor after its end; but nothing new is sent then.
     assert_eq!(store.ask(1, end(EndJob::Cancel)), Ok(Outcome::Done));
-    assert_eq!(store.ask(2, dispatch(0, 5, None)), sent(0));
+    assert_eq!(store.ask(2, dispatch(0, 5, None)), Ok(sent(0)));
     assert_eq!(store.ask(2, end(EndJob::Cancel)), Err(Refusal::JobEnded(job("j"))));
 }
 
@@ -182,7 +182,7 @@ fn the_window_of_the_queue_does_not_swallow_an_item() {
     store.ask(1, create_job(JobSettings::new(queue("q")), Some(1))).unwrap();
     let messages = vec![seen].into();
     let again = Command::Dispatch { job: job("j"), first: 0, messages, items: None };
-    assert_eq!(store.ask(1, again), sent(1));
+    assert_eq!(store.ask(1, again), Ok(sent(1)));
 }
 
 /// J7: a deposed leader dispatches nothing, however late it asks.
@@ -195,7 +195,7 @@ fn a_dispatch_under_a_term_that_is_over_is_refused() {
         let ticket = store.begin_under(Some(fence), 1, 0, command);
         store.answer(ticket).unwrap()
     };
-    assert_eq!(under(&mut store, old, dispatch(0, 2, None)), sent(2));
+    assert_eq!(under(&mut store, old, dispatch(0, 2, None)), Ok(sent(2)));
     let release = Command::ReleaseLease { lease: lease("l"), id: LeaseId(1), successor: None };
     store.ask(1, release).unwrap();
     let new = store.acquire(2, "l", 2).unwrap();
@@ -204,7 +204,7 @@ fn a_dispatch_under_a_term_that_is_over_is_refused() {
         assert!(matches!(refused, Err(Refusal::Fenced { .. })), "{refused:?}");
     }
     assert_eq!(store.job().dispatched, 2);
-    assert_eq!(under(&mut store, new, dispatch(0, 4, None)), sent(2));
+    assert_eq!(under(&mut store, new, dispatch(0, 4, None)), Ok(sent(2)));
 }
 
 /// J11: what each policy makes of a dead letter.
@@ -440,7 +440,7 @@ fn jobs_have_limits() {
     assert_eq!(store.ask(1, beyond), Err(too_many.clone()));
     assert_eq!(store.ask(1, dispatch(u32::MAX, 1, None)), Err(too_many.clone()));
     assert_eq!(store.ask(1, dispatch(0, 0, Some(1_000_001))), Err(too_many));
-    assert_eq!(store.ask(1, dispatch(limits::JOB_ITEMS_MAX - 1, 1, None)), sent(1));
+    assert_eq!(store.ask(1, dispatch(limits::JOB_ITEMS_MAX - 1, 1, None)), Ok(sent(1)));
     let view = store.receive_one(main("q"));
     let large = store.complete_item(main("q"), &view, limits::RESULT_BYTES_MAX + 1);
     let (bytes, bytes_max) = (65_537, 65_536);
@@ -459,9 +459,9 @@ fn a_job_outlives_restarts_at_every_step() {
     let mut store = Store::with_job(OnFailure::Gaps, Some(3));
     store.restart();
     store.join(3, 3_600_000);
-    assert_eq!(store.ask(1, dispatch(0, 2, None)), sent(2));
+    assert_eq!(store.ask(1, dispatch(0, 2, None)), Ok(sent(2)));
     store.restart();
-    assert_eq!(store.ask(1, dispatch(0, 3, None)), sent(1));
+    assert_eq!(store.ask(1, dispatch(0, 3, None)), Ok(sent(1)));
     let views = store.receive(1, receive(main("q"), 3));
     assert_eq!(store.complete_item(main("q"), &views[0], 9), Ok(Outcome::Count(1)));
     store.restart();
@@ -482,7 +482,7 @@ fn a_job_outlives_restarts_at_every_step() {
 fn ten_thousand_items_end_in_bounded_steps() {
     let mut store = Store::with_job(OnFailure::Gaps, Some(10_000));
     for first in (0..10_000).step_by(2_500) {
-        assert_eq!(store.ask(1, dispatch(first, 2_500, None)), sent(2_500));
+        assert_eq!(store.ask(1, dispatch(first, 2_500, None)), Ok(sent(2_500)));
     }
     store.ask(1, end(EndJob::Cancel)).unwrap();
     let mut steps = 0;

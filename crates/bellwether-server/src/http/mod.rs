@@ -21,6 +21,8 @@ mod dead_letters;
 mod elections;
 pub(crate) mod extract;
 pub(crate) mod id;
+mod items;
+mod jobs;
 mod keys;
 mod leases;
 pub(crate) mod limits;
@@ -66,6 +68,7 @@ pub(crate) fn router(state: State) -> Router {
     let paths = OpenApiRouter::with_openapi(openapi::head())
         .merge(queue_paths())
         .merge(dead_letter_paths())
+        .merge(job_paths())
         .merge(other_paths());
     let (router, api) = paths.split_for_parts();
     let api = Arc::new(openapi::complete(api));
@@ -123,6 +126,15 @@ fn dead_letter_paths() -> OpenApiRouter<State> {
         .routes(routes!(dead_letters::renew_dead_letters))
         .routes(routes!(dead_letters::purge_dead_letters))
         .routes(routes!(dead_letters::redrive_dead_letters))
+}
+
+fn job_paths() -> OpenApiRouter<State> {
+    OpenApiRouter::new()
+        .routes(routes!(jobs::list_jobs))
+        .routes(routes!(jobs::create_job, jobs::show_job, jobs::forget_job))
+        .routes(routes!(items::dispatch_items, items::list_items))
+        .routes(routes!(jobs::end_job))
+        .routes(routes!(items::complete_item))
 }
 
 fn other_paths() -> OpenApiRouter<State> {

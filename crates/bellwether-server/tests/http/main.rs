@@ -8,6 +8,7 @@ mod docs;
 mod effects;
 mod exactly_once;
 mod fences;
+mod jobs;
 mod leases;
 mod messages;
 mod order;

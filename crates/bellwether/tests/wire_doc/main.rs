@@ -19,7 +19,9 @@ use bellwether::core::codec::{
     Reader, encode_command, encode_outcome, encode_refusal, encode_request, put_number,
 };
 use bellwether::core::command::{Command, ReleaseReason, Request, Resting};
+use bellwether::core::content::ContentId;
 use bellwether::core::error::Refusal;
+use bellwether::core::job::{EndJob, ItemState, JobSettings, OnFailure, Which};
 use bellwether::core::message::State;
 use bellwether::core::name::{LeaseName, MemberSlot, Part, RequestNumber, Term};
 use bellwether::core::outcome::{EndedBy, Explanation, LeftAs, Outcome};
@@ -181,6 +183,47 @@ fn the_page_alone_leads_through_everything_that_travels() {
 }
 
 /// A choice that has no samples of its own is covered by those of others, or it is not covered.
+/// The choices that only jobs have.
+fn assert_job_tags(page: &Page) {
+    let from_end = |command: &Command, place: usize| {
+        let written = bytes(command, encode_command);
+        written[written.len() - place]
+    };
+    let ends = every!(EndJob {
+        Cancel => EndJob::Cancel, AcceptGaps => EndJob::AcceptGaps, Forget => EndJob::Forget,
+    });
+    let end = |how| from_end(&Command::EndJob { job: samples::job(), how }, 1);
+    assert_tags(page, "EndJob", ends.into_iter().map(|(name, how)| (name, end(how))));
+    let which = every!(Which {
+        All => Which::All, Pending => Which::Pending, Done => Which::Done, Failed => Which::Failed,
+    });
+    let list =
+        |which| from_end(&Command::ListItems { job: samples::job(), from: 0, max: 1, which }, 1);
+    assert_tags(page, "Which", which.into_iter().map(|(name, which)| (name, list(which))));
+    let policies = every!(OnFailure {
+        Wait => OnFailure::Wait, Fail => OnFailure::Fail, Gaps => OnFailure::Gaps,
+    });
+    let create = |on_failure| {
+        let settings = JobSettings { on_failure, ..samples::job_settings() };
+        let settings = Box::new(JobSettings { deadline_ms: None, retention_ms: 0, ..settings });
+        let (job, items, gather) = (samples::job(), None, None);
+        from_end(&Command::CreateJob { job, settings, items, gather }, 5)
+    };
+    assert_tags(page, "OnFailure", policies.into_iter().map(|(name, on)| (name, create(on))));
+    let ending = |how| {
+        let written = outcome_bytes(&Outcome::Job(answers::job_info(Some(how)).into()));
+        written[written.len() - 4]
+    };
+    let endings = answers::job_ends().into_iter().map(|(name, how)| (name, ending(how)));
+    assert_tags(page, "Ending", endings);
+    let item = |state| outcome_bytes(&Outcome::Items(vec![answers::item_info(state)]));
+    let states = answers::item_states().into_iter();
+    assert_tags(page, "ItemState", states.map(|(name, state)| (name, item(state)[4])));
+    let failed = |why| item(ItemState::Failed { content: ContentId(0), why })[6];
+    let failures = answers::failures().into_iter();
+    assert_tags(page, "Failure", failures.map(|(name, why)| (name, failed(why))));
+}
+
 #[test]
 fn every_line_of_every_choice_is_written_by_some_sample() {
     let page = Page::read();
@@ -214,12 +257,19 @@ fn every_line_of_every_choice_is_written_by_some_sample() {
         "Report",
         "NoteState",
         "Claimed",
+        "OnFailure",
+        "EndJob",
+        "Which",
+        "Ending",
+        "ItemState",
+        "Failure",
     ];
     for (name, table) in page.tables().filter(|(_, table)| table.columns[0] == "tag") {
         let is_known = [&short[..], &sampled, &by_samples].iter().any(|list| list.contains(name));
         assert!(is_known, "nothing writes the lines of `{name}`");
         assert!(table.rows.len() > 1, "`{name}`");
     }
+    assert_job_tags(&page);
     let state = |state| outcome_bytes(&Outcome::Peeked(vec![answers::bare_view(state)]))[9];
     let states = answers::states().into_iter().map(|(name, s)| (name, state(s)));
     assert_tags(&page, "State", states);

@@ -177,8 +177,8 @@ fn acquire() -> Acquire {
     }
 }
 
-fn key() -> Key {
-    Key::new("order-17").unwrap()
+fn note_key() -> NoteKey {
+    NoteKey::new("order-17").unwrap()
 }
 
 pub(crate) fn claim_token() -> ClaimToken {
@@ -215,22 +215,21 @@ pub(crate) fn steps() -> Vec<(&'static str, Step)> {
             queue: queue.clone(),
             message: new,
             content: 352,
-            key: key(),
+            key: note_key(),
             ttl_ms: 353,
         },
         Report => Step::Report {
             queue,
-            key: key(),
+            key: note_key(),
             report: Report::Running { percent: Some(354) },
             content,
             ttl_ms: Some(355),
         },
-        Finish => Step::Finish { scope: scope.clone(), key: key(), token: claim_token(), content },
-        GiveUp => Step::GiveUp { scope, key: key(), token: claim_token() },
+        Finish => Step::Finish { scope: scope.clone(), key: note_key(), token: claim_token(), content },
+        GiveUp => Step::GiveUp { scope, key: note_key(), token: claim_token() },
     })
 }
 
-#[expect(clippy::too_many_lines, reason = "a list with one entry a command")]
 pub(crate) fn job() -> JobName {
     JobName::new("resize").unwrap()
 }
@@ -245,6 +244,7 @@ pub(crate) fn job_settings() -> JobSettings {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "a list with one entry a command")]
 pub(crate) fn commands() -> Vec<(&'static str, Command)> {
     let (queue, from) = (queue("orders"), QueuePath::dead(queue("orders")));
     let (lease, id) = (lease("chores"), LeaseId(301));

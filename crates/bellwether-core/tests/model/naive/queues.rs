@@ -1,6 +1,6 @@
 //! Queues and sending.
 
-use bellwether_core::error::Refusal;
+use bellwether_core::error::{Operation, Refusal};
 use bellwether_core::job::Failure;
 use bellwether_core::message::{NewMessage, Reason, State};
 use bellwether_core::name::{Key, QueueName, QueuePath, SequenceNumber, SessionId};
@@ -271,6 +271,48 @@ impl Naive {
     pub fn put(&mut self, q: usize, messages: &[NewMessage]) -> Sequences {
         self.queues[q].used_at = self.now.boot;
         Sequences::List(messages.iter().map(|new| self.send_one(q, new)).collect())
+    }
+
+    pub fn check_send<'a>(
+        &self,
+        q: usize,
+        messages: impl Iterator<Item = &'a NewMessage>,
+    ) -> Result<(), Refusal> {
+        let queue = &self.queues[q];
+        let settings = &queue.settings;
+        if !settings.status.can_send() {
+            let queue = queue.name.clone();
+            return Err(Refusal::QueueDisabled { queue, operation: Operation::Send });
+        }
+        let (mut bytes, mut count) = (0, 0);
+        for new in messages {
+            count += 1;
+            if new.content_bytes > settings.message_bytes_max {
+                return Err(Refusal::TooLarge {
+                    what: "a message, properties included,",
+                    bytes: new.content_bytes.into(),
+                    bytes_max: settings.message_bytes_max.into(),
+                });
+            }
+            if settings.sessions && new.session.is_none() {
+                return Err(Refusal::SessionRequired(queue.name.clone()));
+            }
+            if new.ttl_ms == Some(0) {
+                return Err(Refusal::InvalidValue { what: "ttl_ms", why: String::new() });
+            }
+            if new.rank.priority > 9 {
+                return Err(Refusal::InvalidValue { what: "priority", why: String::new() });
+            }
+            bytes += u64::from(new.content_bytes);
+        }
+        if count == 0 {
+            return Err(Refusal::InvalidValue { what: "messages", why: String::new() });
+        }
+        if queue.size() + bytes > settings.size_bytes_max {
+            let (queue, size_bytes_max) = (queue.name.clone(), settings.size_bytes_max);
+            return Err(Refusal::QueueFull { queue, size_bytes_max });
+        }
+        Ok(())
     }
 
     fn send_one(&mut self, q: usize, new: &NewMessage) -> SequenceNumber {

@@ -23,7 +23,9 @@ impl<R> Shard<R> {
         // Every queue that a message is forwarded through writes its session and its key down once
         // more.
         let names: usize = match &call.request.command {
-            Command::Send { messages, .. } => names_of(messages),
+            Command::Send { messages, .. } | Command::Dispatch { messages, .. } => {
+                names_of(messages)
+            }
             Command::Transact { steps } => steps.iter().map(step_names_bytes).sum(),
             Command::Import { messages, .. } => {
                 messages.iter().map(|m| names_bytes(m.session.as_ref(), &m.rank)).sum()
