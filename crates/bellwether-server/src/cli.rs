@@ -28,6 +28,7 @@ mod progress;
 mod queue;
 mod reach;
 mod receive;
+mod request;
 mod restore;
 mod screen;
 mod send;
@@ -67,6 +68,8 @@ enum Command {
     #[command(subcommand)]
     Message(message::Message),
     #[command(subcommand)]
+    Request(request::Request),
+    #[command(subcommand)]
     DeadLetter(dead_letter::DeadLetter),
     #[command(subcommand)]
     Session(session::Session),
@@ -103,6 +106,7 @@ impl Cli {
             Command::Receive(receive) => receive.run(out),
             Command::Peek(peek) => peek.run(out),
             Command::Message(message) => message.run(out),
+            Command::Request(request) => request.run(out),
             Command::DeadLetter(dead_letter) => dead_letter.run(out),
             Command::Session(session) => session.run(out),
             Command::Lease(lease) => lease.run(out),

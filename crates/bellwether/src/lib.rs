@@ -40,7 +40,7 @@
 //! | [`Queue`], [`Message`], [`Delivery`], [`Session`] | sending, receiving, settling |
 //! | [`Pump`] | running a handler over a queue |
 //! | [`Transaction`] | settling, sending and keeping state, all at once or not at all |
-//! | [`Request`], [`RequestResult`] | asking for an answer, and what became of it |
+//! | [`Request`], [`RequestResult`], [`Replies`] | asking for an answer, and what became of it |
 //! | [`Once`] | effects that happen once, however often a message is delivered |
 //! | [`Election`], [`Leadership`], [`Lease`] | leading, and fencing what a leader writes |
 //! | [`Shards`] | leading a fair part of many |
@@ -87,6 +87,7 @@ mod presence;
 pub mod pump;
 pub mod queue;
 mod renewer;
+pub mod replies;
 pub mod result;
 pub mod session;
 pub mod shards;
@@ -118,6 +119,7 @@ pub use once::{Claim, Claimed, Once};
 pub use open::Open;
 pub use pump::{Pump, PumpHandle, Verdict, Work};
 pub use queue::Queue;
+pub use replies::Replies;
 pub use result::{Request, RequestError, RequestResult, ResultState};
 pub use session::Session;
 pub use shards::Shards;

@@ -11,6 +11,7 @@ use super::{Effects, Ledger};
 
 impl Ledger {
     /// `None` if the request waits, and is answered later.
+    #[expect(clippy::too_many_lines, reason = "a list with one entry a command")]
     pub(super) fn decide(
         &mut self,
         now: Now,

@@ -57,7 +57,7 @@ fn before() -> Marked {
     Marked::Before { outcome: Some(b"receipt 7".to_vec()) }
 }
 
-/// CC-102: many consumers with the same message at once have one effect, and the others its outcome.
+/// D22: many consumers with the same message at once have one effect, and the others its outcome.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn consumers_with_the_same_message_have_one_effect() {
     let server = Arc::new(Postgres::start().await);
@@ -78,7 +78,7 @@ async fn consumers_with_the_same_message_have_one_effect() {
     assert_eq!((first, cents(&client).await), (1, 250));
 }
 
-/// CC-103: a consumer may die in each gap, and the database too: the effect happens once.
+/// D22: a consumer may die in each gap, and the database too: the effect happens once.
 #[tokio::test]
 async fn a_crash_in_any_gap_leaves_one_effect() {
     let mut server = Postgres::start().await;
@@ -107,7 +107,7 @@ async fn a_crash_in_any_gap_leaves_one_effect() {
     }
 }
 
-/// CC-104, CC-105: other content under the same key is no duplicate; markers are forgotten in time.
+/// D22: other content under the same key is no duplicate; markers are forgotten in time.
 #[tokio::test]
 async fn other_content_is_a_conflict_and_markers_are_forgotten() {
     let server = Postgres::start().await;
