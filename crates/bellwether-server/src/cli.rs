@@ -29,6 +29,7 @@ mod progress;
 mod queue;
 mod reach;
 mod receive;
+mod request;
 mod restore;
 pub(crate) mod scale;
 mod screen;
@@ -69,6 +70,8 @@ enum Command {
     #[command(subcommand)]
     Message(message::Message),
     #[command(subcommand)]
+    Request(request::Request),
+    #[command(subcommand)]
     DeadLetter(dead_letter::DeadLetter),
     #[command(subcommand)]
     Session(session::Session),
@@ -108,6 +111,7 @@ impl Cli {
             Command::Receive(receive) => receive.run(out),
             Command::Peek(peek) => peek.run(out),
             Command::Message(message) => message.run(out),
+            Command::Request(request) => request.run(out),
             Command::DeadLetter(dead_letter) => dead_letter.run(out),
             Command::Session(session) => session.run(out),
             Command::Job(job) => job.run(out),

@@ -42,7 +42,7 @@
 //! | [`scaler`], [`ScaledPump`] | as many consumers as there is work for |
 //! | [`Job`] | work fanned out as messages and gathered again |
 //! | [`Transaction`] | settling, sending and keeping state, all at once or not at all |
-//! | [`Request`], [`RequestResult`] | asking for an answer, and what became of it |
+//! | [`Request`], [`RequestResult`], [`Replies`] | asking for an answer, and what became of it |
 //! | [`Once`] | effects that happen once, however often a message is delivered |
 //! | [`Election`], [`Leadership`], [`Lease`] | leading, and fencing what a leader writes |
 //! | [`Shards`] | leading a fair part of many |
@@ -90,6 +90,7 @@ mod presence;
 pub mod pump;
 pub mod queue;
 mod renewer;
+pub mod replies;
 pub mod result;
 pub mod scaler;
 pub mod session;
@@ -125,6 +126,7 @@ pub use once::{Claim, Claimed, Once};
 pub use open::Open;
 pub use pump::{Pump, PumpHandle, ScaledPump, Verdict, Work};
 pub use queue::Queue;
+pub use replies::Replies;
 pub use result::{Request, RequestError, RequestResult, ResultState};
 pub use session::Session;
 pub use shards::Shards;

@@ -150,7 +150,7 @@ pub fn read_result(queue: &QueueName, reply: Reply) -> Result<Option<RequestResu
     let message = match reply.contents.into_iter().next() {
         None => None,
         Some(content) => {
-            let read = content.map(|content| message::decode(content));
+            let read = content.map(message::decode);
             Some(read.map_err(unreadable)?.map_err(|bad| unreadable(bad.to_string()))?)
         }
     };

@@ -73,21 +73,17 @@ impl Ledger {
         if hash != 0 && note.hash != 0 && hash != note.hash {
             return Some(Claimed::Conflict);
         }
-        match note.state {
-            NoteState::Held(hold) => {
-                #[cfg(not(planted_bug = "claim_taken_from_the_living"))]
-                let remaining_ms = now.boot.ms_until(hold.until);
-                #[cfg(planted_bug = "claim_taken_from_the_living")]
-                let remaining_ms = now.boot.ms_until(hold.until).saturating_sub(50);
-                let by = self.member_id(hold.member);
-                (remaining_ms > 0).then_some(Claimed::InProgress { by, remaining_ms })
-            }
-            _ => {
-                let (at, content) = (note.updated_at, note.content);
-                let place = self.contents.place(content).unwrap_or_default();
-                Some(Claimed::Done { at, content, place })
-            }
-        }
+        let NoteState::Held(hold) = note.state else {
+            let (at, content) = (note.updated_at, note.content);
+            let place = self.contents.place(content).unwrap_or_default();
+            return Some(Claimed::Done { at, content, place });
+        };
+        #[cfg(not(planted_bug = "claim_taken_from_the_living"))]
+        let remaining_ms = now.boot.ms_until(hold.until);
+        #[cfg(planted_bug = "claim_taken_from_the_living")]
+        let remaining_ms = now.boot.ms_until(hold.until).saturating_sub(50);
+        let by = self.member_id(hold.member);
+        (remaining_ms > 0).then_some(Claimed::InProgress { by, remaining_ms })
     }
 
     /// Whether the token's claim stands. It may be late: as long as nobody took it over.

@@ -10,9 +10,8 @@ use super::claims::Terms;
 use super::{Effects, Ledger};
 
 impl Ledger {
-    #[expect(clippy::too_many_lines, reason = "a line a command")]
     /// `None` if the request waits, and is answered later.
-    #[allow(clippy::too_many_lines, reason = "a table: a line for every command")]
+    #[expect(clippy::too_many_lines, reason = "a line a command")]
     pub(super) fn decide(
         &mut self,
         now: Now,

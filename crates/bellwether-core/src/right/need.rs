@@ -50,7 +50,7 @@ impl Need<'_> {
 pub struct Needs<'a> {
     /// What is done, for records.
     pub what: &'static str,
-    needs: [Option<Need<'a>>; 4],
+    own: [Option<Need<'a>>; 4],
     /// And what each of these needs.
     steps: &'a [Step],
 }
@@ -58,23 +58,23 @@ pub struct Needs<'a> {
 impl<'a> Needs<'a> {
     /// Nothing but to be let in.
     pub fn none(what: &'static str) -> Self {
-        Self { what, needs: [None; 4], steps: &[] }
+        Self { what, own: [None; 4], steps: &[] }
     }
 
     /// One right.
     pub fn one(what: &'static str, right: Right, of: Of<'a>) -> Self {
-        Self { what, needs: [Some(Need { right, of }), None, None, None], steps: &[] }
+        Self { what, own: [Some(Need { right, of }), None, None, None], steps: &[] }
     }
 
     /// One right on all there is, in both realms.
     fn on_all(what: &'static str, right: Right) -> Self {
         let on = |realm| Some(Need { right, of: Of::Every(realm) });
-        Self { what, needs: [on(Realm::Queues), on(Realm::Elections), None, None], steps: &[] }
+        Self { what, own: [on(Realm::Queues), on(Realm::Elections), None, None], steps: &[] }
     }
 
     /// And the right to send to these queues, if any are named.
     fn and_send(mut self, queues: [Option<&'a QueueName>; 3]) -> Self {
-        for (place, queue) in self.needs[1..].iter_mut().zip(queues) {
+        for (place, queue) in self.own[1..].iter_mut().zip(queues) {
             *place =
                 queue.map(|queue| Need { right: Right::Send, of: Of::Queue(queue, Part::Main) });
         }
@@ -83,7 +83,7 @@ impl<'a> Needs<'a> {
 
     /// Each of them.
     pub fn iter(&self) -> impl Iterator<Item = Need<'a>> {
-        self.needs.into_iter().flatten().chain(self.steps.iter().map(step_needs))
+        self.own.into_iter().flatten().chain(self.steps.iter().map(step_needs))
     }
 
     /// Whether it is for those who run the place: such things are recorded.

@@ -174,3 +174,17 @@ fn what_a_sender_wrote_does_nothing_to_a_terminal() {
     assert!(table.contains("\\u{1b}[2Jgone") && table.contains("a\\nb"), "{table}");
     assert!(!store.ok(&["message", "show", "orders", "1"]).contains('\x1b'));
 }
+
+#[test]
+fn a_request_is_asked_once_and_says_what_became_of_it() {
+    let store = Store::with("sums");
+    let ask = ["request", "send", "sums", "6 times 7", "--id", "r1"];
+    assert_eq!(store.ok(&ask), "asked \"r1\" of \"sums\"\n");
+    assert_eq!(store.ok(&ask), "asked \"r1\" of \"sums\"\n");
+    assert_eq!(store.json(&["queue", "show", "sums"])["counts"]["ready"], 1, "asked once");
+    let shown = store.json(&["request", "show", "sums", "r1"]);
+    assert_eq!((&shown["state"], &shown["answer"]), (&json!("pending"), &json!(null)));
+    store.ok(&["queue", "purge", "sums", "--yes"]);
+    assert!(store.ok(&["request", "show", "sums", "r1", "--wait", "10s"]).contains("gone"));
+    store.fails(&["request", "show", "sums", "r2"], 66, "no result is kept");
+}

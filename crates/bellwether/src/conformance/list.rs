@@ -302,6 +302,7 @@ macro_rules! conformance_tests {
             a_lost_lock_writes_no_result
             what_nobody_asked_for_is_not_kept
             an_answer_goes_where_the_request_says
+            answers_of_their_own_find_who_asked
         ] }
         $crate::conformance_tests! { @group yes $fixture once [
             work_is_done_once

@@ -227,9 +227,10 @@ fn plain(answer: Answer) -> Result<(Outcome, Vec<Result<Bytes, String>>), Refusa
                 view.places = [Place::default(); 2];
             }
         }
-        Outcome::SessionState(_, place) => *place = Place::default(),
+        Outcome::SessionState(_, place) | Outcome::Claimed(Claimed::Done { place, .. }) => {
+            *place = Place::default();
+        }
         Outcome::Result(Some(info)) => info.place = Place::default(),
-        Outcome::Claimed(Claimed::Done { place, .. }) => *place = Place::default(),
         _ => {}
     }
     Ok((outcome, contents.into()))

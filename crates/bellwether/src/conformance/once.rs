@@ -31,7 +31,7 @@ fn claim_lost<T: std::fmt::Debug>(result: Result<T, Error>) {
     }
 }
 
-/// CC-103: work that is done is not done again; its outcome is told again, and counted.
+/// D22: work that is done is not done again; its outcome is told again, and counted.
 pub async fn work_is_done_once(fixture: &Fixture) {
     let bellwether = fixture.bellwether();
     for round in 0..3 {
@@ -43,7 +43,7 @@ pub async fn work_is_done_once(fixture: &Fixture) {
     assert_eq!((counts.granted, counts.duplicates), (1, 2));
 }
 
-/// CC-102: of twenty who claim at once one is granted it.
+/// D22: of twenty who claim at once one is granted it.
 pub async fn one_of_many_is_granted(fixture: &Fixture) {
     let bellwether = fixture.bellwether();
     let claims: Vec<_> = (0..20)
@@ -76,7 +76,7 @@ pub async fn who_comes_second_is_told_who_is_at_it(fixture: &Fixture) {
     assert!(matches!(busy, Err(OnceError::InProgress { .. })), "{busy:?}");
 }
 
-/// CC-103, crash in each gap: a claim whose holder died is taken over when its lock is over, and the
+/// D22, a crash in each gap: a claim whose holder died is taken over when its lock is over, and the
 /// one who had it before finishes nothing.
 pub async fn the_dead_are_taken_over_from(fixture: &Fixture) {
     let bellwether = fixture.bellwether();
@@ -102,7 +102,7 @@ pub async fn work_that_failed_is_done_again(fixture: &Fixture) {
     assert!(once(&bellwether, "order-17").run(work).await.unwrap().is_first);
 }
 
-/// CC-104: the same key for other content is a conflict, done or not, and not skipped in silence.
+/// D22: the same key for other content is a conflict, done or not, and not skipped in silence.
 pub async fn other_content_is_a_conflict(fixture: &Fixture) {
     let bellwether = fixture.bellwether();
     let of = |content: &str| once(&bellwether, "order-17").content(content);
@@ -116,7 +116,7 @@ pub async fn other_content_is_a_conflict(fixture: &Fixture) {
     assert_eq!(bellwether.once_counts().conflicts, 2);
 }
 
-/// CC-101: consumers that work independently of each other do not take each other's work.
+/// D22: consumers that work independently of each other do not take each other's work.
 pub async fn scopes_are_apart(fixture: &Fixture) {
     let bellwether = fixture.bellwether();
     for scope in ["payments", "mails"] {
@@ -125,7 +125,7 @@ pub async fn scopes_are_apart(fixture: &Fixture) {
     }
 }
 
-/// CC-105: a marker is kept for as long as it was said, and no longer.
+/// D22: a marker is kept for as long as it was said, and no longer.
 pub async fn markers_are_forgotten_in_time(fixture: &Fixture) {
     let bellwether = fixture.bellwether();
     let kept = once(&bellwether, "order-17").keep(2 * LOCK);
@@ -136,7 +136,7 @@ pub async fn markers_are_forgotten_in_time(fixture: &Fixture) {
     granted(&kept).await;
 }
 
-/// CC-102: where the effect happens in the store, marker and effect are one transaction.
+/// D22: where the effect happens in the store, marker and effect are one transaction.
 pub async fn marker_and_effect_are_one(fixture: &Fixture) {
     let bellwether = fixture.bellwether();
     let (input, output) = (fixture.queue().await, fixture.other_queue("bills").await);

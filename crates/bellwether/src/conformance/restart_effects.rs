@@ -8,7 +8,7 @@ use crate::message::Message;
 use crate::once::Claimed;
 use crate::result::ResultState;
 
-/// D1, CC-46: who is killed before the commit has sent nothing and its input comes back; after it,
+/// D1, D20: who is killed before the commit has sent nothing and its input comes back; after it,
 /// everything has happened, and asking again changes nothing.
 pub async fn a_kill_keeps_all_of_it_or_nothing(fixture: &Fixture) {
     let (input, output) = (fixture.queue().await, fixture.other_queue("bills").await);

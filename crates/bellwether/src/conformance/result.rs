@@ -1,6 +1,7 @@
 //! Results, and requests that wait for one.
 
 use std::future::IntoFuture as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::error::Refusal;
@@ -20,7 +21,7 @@ async fn state(queue: &Queue, id: &str) -> Option<ResultState> {
     queue.result(id, Duration::ZERO).await.unwrap().map(|result| result.state)
 }
 
-/// CC-07: an answer reaches whoever asked, whole, and its request is gone in the same step.
+/// D21: an answer reaches whoever asked, whole, and its request is gone in the same step.
 pub async fn an_answer_reaches_whoever_asked(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let asked = {
@@ -37,7 +38,7 @@ pub async fn an_answer_reaches_whoever_asked(fixture: &Fixture) {
     nothing(&queue).await;
 }
 
-/// CC-113: from pending over running to done; who asks later is told as well, until it is forgotten.
+/// D21: from pending over running to done; who asks later is told as well, until it is forgotten.
 pub async fn a_result_tells_how_far_it_is(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let id = queue.request("work").keep(LOCK).send().await.unwrap();
@@ -72,7 +73,7 @@ pub async fn a_failure_is_told(fixture: &Fixture) {
     nothing(&queue).await;
 }
 
-/// CC-112: the requester's time is its own: it hears that nobody answered, and a late answer is kept.
+/// D21: the requester's time is its own: it hears that nobody answered, and a late answer is kept.
 pub async fn a_late_answer_is_kept(fixture: &Fixture) {
     let queue = fixture.queue().await;
     let asked = {
@@ -125,7 +126,7 @@ pub async fn a_request_that_leaves_is_over(fixture: &Fixture) {
     assert_eq!(state(&queue, "dead").await, Some(ResultState::Succeeded));
 }
 
-/// XM-12: completion is decided once: the first final result stays.
+/// D21: completion is decided once: the first final result stays.
 pub async fn the_first_final_result_stays(fixture: &Fixture) {
     let queue = fixture.queue().await;
     queue.request(Message::new("work").id("r1")).send().await.unwrap();
@@ -175,7 +176,7 @@ pub async fn what_nobody_asked_for_is_not_kept(fixture: &Fixture) {
     assert!(matches!(zero, Refusal::Step(_)), "{zero:?}");
 }
 
-/// CC-110, CC-111: a request that names a queue and a session for answers finds them there, with its
+/// D21: a request that names a queue and a session for answers finds them there, with its
 /// id as the correlation id.
 pub async fn an_answer_goes_where_the_request_says(fixture: &Fixture) {
     let queue = fixture.queue().await;
@@ -192,4 +193,39 @@ pub async fn an_answer_goes_where_the_request_says(fixture: &Fixture) {
     let refused = refusal(next(&queue).await.reply("done").await);
     assert!(matches!(refused, Refusal::Step(_)), "{refused:?}");
     assert_eq!(next(&queue).await.sequence(), SequenceNumber(2));
+}
+
+/// D21: answers to a shared queue find who asked, by session and correlation id; those that
+/// nobody waits for become dead letters.
+pub async fn answers_of_their_own_find_who_asked(fixture: &Fixture) {
+    let queue = fixture.queue().await;
+    let settings = QueueSettings { sessions: true, ..short_locks() };
+    let answers = fixture.bellwether().create_queue("answers", settings).await.unwrap();
+    let replies = Arc::new(fixture.bellwether().replies("answers").await.unwrap());
+    let ask = |id: &'static str, timeout| {
+        let (replies, queue) = (Arc::clone(&replies), queue.clone());
+        tokio::spawn(
+            async move { replies.request(&queue, Message::new("work").id(id), timeout).await },
+        )
+    };
+    let asked = ask("r1", LONG);
+    next(&queue).await.reply("done").await.unwrap();
+    let answer = at_last("the answer", asked).await.unwrap().unwrap();
+    assert_eq!((answer.text(), answer.correlation_id.as_deref()), (Some("done"), Some("r1")));
+    let late = ask("r2", LOCK / 4);
+    let work = next(&queue).await;
+    while !late.is_finished() {
+        fixture.advance(LOCK / 8).await;
+        tokio::task::yield_now().await;
+    }
+    let late = late.await.unwrap();
+    assert!(matches!(late, Err(RequestError::TimedOut { ref id, .. }) if id == "r2"), "{late:?}");
+    let session = replies.session().to_owned();
+    drop(work);
+    let stray = Message::new("late").correlation_id("r2").session(session);
+    answers.send(stray).await.unwrap();
+    let dead = next(&answers.dead_letters()).await;
+    assert_eq!(dead.received().dead_letter_reason(), Some("NoPendingRequest"));
+    dead.complete().await.unwrap();
+    Arc::into_inner(replies).expect("nobody asks any more").close().await;
 }

@@ -29,7 +29,7 @@ async fn ready(queue: &Queue) -> u64 {
     queue.info().await.unwrap().counts.ready
 }
 
-/// CC-46: the input goes and the outputs come, together.
+/// D20: the input goes and the outputs come, together.
 pub async fn input_and_output_change_together(fixture: &Fixture) {
     let (input, output) = (fixture.queue().await, fixture.other_queue("bills").await);
     input.send_batch(["one", "two"]).await.unwrap();

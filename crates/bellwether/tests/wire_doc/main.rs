@@ -336,14 +336,20 @@ fn every_line_of_every_choice_is_written_by_some_sample() {
         outcome_bytes(&Outcome::Explained(explanation))[3]
     };
     assert_tags(&page, "Cause", answers::causes().into_iter().map(|(name, c)| (name, cause(c))));
+    assert_effects(&page);
+    conversation::assert_short_choices(&page);
+}
+
+/// Steps, results and claims.
+fn assert_effects(page: &Page) {
     let step = |step| bytes(&Command::Transact { steps: vec![step] }, encode_command)[2];
-    assert_tags(&page, "Step", samples::steps().into_iter().map(|(name, s)| (name, step(s))));
+    assert_tags(page, "Step", samples::steps().into_iter().map(|(name, s)| (name, step(s))));
     let claimed = answers::claims().into_iter();
     let claimed = claimed.map(|(name, c)| (name, outcome_bytes(&Outcome::Claimed(c))[1]));
-    assert_tags(&page, "Claimed", claimed);
+    assert_tags(page, "Claimed", claimed);
     let states = answers::result_states().into_iter();
     let states = states.map(|(name, s)| (name, outcome_bytes(&answers::result_outcome(s))[2]));
-    assert_tags(&page, "NoteState", states);
+    assert_tags(page, "NoteState", states);
     let (queue, key) = (samples::queue("q"), core::name::Key::new("k").unwrap());
     let reports = samples::reports().into_iter().map(|(name, report)| {
         let (queue, key) = (queue.clone(), key.clone());
@@ -351,8 +357,7 @@ fn every_line_of_every_choice_is_written_by_some_sample() {
         // Behind the command, how many, the step, and two texts of one letter.
         (name, bytes(&Command::Transact { steps: vec![step] }, encode_command)[7])
     });
-    assert_tags(&page, "Report", reports);
-    conversation::assert_short_choices(&page);
+    assert_tags(page, "Report", reports);
 }
 
 #[test]
