@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::fleet::eventually;
+use super::fleet::{Leader, eventually};
 use super::world::{WORKER, World};
 
 /// XM-22, XM-28: from none to the maximum and back, with reasons that all can read.
@@ -91,4 +91,25 @@ fn what_cannot_work_is_refused() {
     assert_eq!(code(&["nowhere"]).0, 66);
     assert_eq!(code(&["orders", "--data", "."]).0, 64);
     assert_eq!(world.fleet.command(&["scale", "orders"]).output().unwrap().status.code(), Some(64));
+}
+
+/// Who opens the store as the worker it is, is known by its name: from then on it runs.
+#[test]
+fn a_worker_is_known_when_it_has_opened_the_store() {
+    let world = World::start();
+    world.send(3);
+    let program = env!("CARGO_BIN_EXE_bellwether");
+    let receive = format!("exec {program} receive \"$BELLWETHER_QUEUE\" --follow >> got");
+    let flags = ["scale", "orders", "--every", "50ms", "--start-within", "1h"];
+    let args = [&flags[..], &["--", "sh", "-c", &receive]].concat();
+    let scale = Leader::start(world.fleet.command(&args));
+    eventually("it receives", || world.fleet.read("got").lines().count() == 3);
+    eventually("it is known", || world.shown()["hosts"][0]["running"] == 1);
+    let shown = world.shown();
+    assert_eq!(
+        (&shown["hosts"][0]["starting"], &shown["hosts"][0]["idle"]),
+        (&0.into(), &1.into())
+    );
+    scale.signal(Signal::TERM);
+    assert_eq!(scale.end().0, 0);
 }
