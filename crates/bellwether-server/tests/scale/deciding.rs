@@ -17,7 +17,7 @@ fn workers_come_with_messages_and_go_without() {
     let out = scale.says("out from 0 to ");
     assert!(out.contains(" messages, 1 to a worker, want "), "{out}");
     world.has_workers(3);
-    scale.says("5 wanted, but this is the maximum");
+    scale.says("wanted, but this is the maximum");
     world.purge();
     scale.says("in from 3 to ");
     world.has_workers(0);
@@ -59,9 +59,10 @@ async fn who_has_a_message_is_not_sent_away() {
     let queue = store.queue("orders").unwrap();
     let held = queue.receive().wait(Duration::from_secs(30)).one().await.unwrap().unwrap();
     world.purge();
-    let left = world.has_workers(1);
-    assert_eq!(left.values().next(), Some(busy), "of {workers:?}");
-    assert!(world.reasons().contains(&"busy".to_owned()) || world.reasons().contains(&"in".into()));
+    // One or two: who was busy for long leaves no time to spare, and with it stays another one.
+    eventually("some go", || world.workers().len() < 3);
+    let left = world.workers();
+    assert!(left.values().any(|pid| pid == busy), "{busy} of {workers:?} is not in {left:?}");
     held.complete().await.unwrap();
     world.has_workers(0);
     store.close().await;
