@@ -31,7 +31,7 @@ struct Handled {
     waited_ms: AtomicU64,
 }
 
-fn ms(watch: &Stopwatch) -> u64 {
+fn ms(watch: Stopwatch) -> u64 {
     u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -39,7 +39,7 @@ fn ms(watch: &Stopwatch) -> u64 {
 async fn main() -> Result<(), Failure> {
     let bw = Bellwether::open("memory:").await?;
     let orders = bw.create_queue("orders", QueueSettings::default()).await?;
-    let watch = Arc::new(Stopwatch::start());
+    let watch = Stopwatch::start();
 
     // The consumers: one if there is little to do, eight at most, fifty messages to each. What is a
     // minute elsewhere is a moment here.
@@ -56,12 +56,12 @@ async fn main() -> Result<(), Failure> {
     let (seen, shutdown) = (pumps.handle(), CancellationToken::new());
     let handled = Arc::new(Handled::default());
     let handler = {
-        let (watch, handled) = (Arc::clone(&watch), Arc::clone(&handled));
+        let handled = Arc::clone(&handled);
         move |order: Work| {
-            let (watch, handled) = (Arc::clone(&watch), Arc::clone(&handled));
+            let handled = Arc::clone(&handled);
             async move {
                 let sent_at: u64 = order.text().ok_or("not a text")?.parse()?;
-                handled.waited_ms.fetch_add(ms(&watch).saturating_sub(sent_at), Ordering::Relaxed);
+                handled.waited_ms.fetch_add(ms(watch).saturating_sub(sent_at), Ordering::Relaxed);
                 handled.messages.fetch_add(1, Ordering::Relaxed);
                 tokio::time::sleep(HANDLING).await;
                 Ok::<(), Failure>(())
@@ -72,10 +72,10 @@ async fn main() -> Result<(), Failure> {
 
     // The producer does not wait for anybody.
     let producer = {
-        let (orders, watch) = (orders.clone(), Arc::clone(&watch));
+        let orders = orders.clone();
         tokio::spawn(async move {
             for _ in 0..BURST / BATCH {
-                orders.send_batch((0..BATCH).map(|_| ms(&watch).to_string())).await?;
+                orders.send_batch((0..BATCH).map(|_| ms(watch).to_string())).await?;
                 tokio::time::sleep(BATCH_EVERY).await;
             }
             Ok::<(), bellwether::Error>(())
@@ -94,7 +94,7 @@ async fn main() -> Result<(), Failure> {
         told = now;
         let latency = waited_ms.checked_div(messages).map_or("-".into(), |ms| format!("{ms} ms"));
         let bar = "#".repeat((load.counts.ready * WIDTH).div_ceil(BURST) as usize);
-        let tenths = ms(&watch) / 100;
+        let tenths = ms(watch) / 100;
         let time = format!("{}.{} s", tenths / 10, tenths % 10);
         println!("{time:>6}  {:>5}  {pumps:>5}  {latency:>9}  {bar}", load.counts.ready);
         if load.totals.completed == BURST && pumps == 1 && most > 1 {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::fleet::eventually;
+use super::fleet::{Leader, eventually};
 use super::world::{WORKER, World};
 
 /// XM-22, XM-28: from none to the maximum and back, with reasons that all can read.
@@ -14,9 +14,10 @@ fn workers_come_with_messages_and_go_without() {
     let mut scale = world.scale(&["--min", "0", "--max", "3", "--per-worker", "1"], WORKER);
     scale.says("keep 0: not enough waits to start one");
     world.send(5);
-    scale.says("out from 0 to 3: 5 messages, 1 to a worker, want 5");
+    let out = scale.says("out from 0 to ");
+    assert!(out.contains(" messages, 1 to a worker, want "), "{out}");
     world.has_workers(3);
-    scale.says("5 wanted, but this is the maximum");
+    scale.says("wanted, but this is the maximum");
     world.purge();
     scale.says("in from 3 to ");
     world.has_workers(0);
@@ -26,7 +27,7 @@ fn workers_come_with_messages_and_go_without() {
         assert!(reasons.iter().any(|why| why == wanted), "{wanted} is not in {reasons:?}");
     }
     let text = world.run(&["scale", "orders", "--show"]);
-    assert!(text.contains("out from 0 to 3: 5 messages"), "{text}");
+    assert!(text.contains(out.trim_start_matches("bellwether: ")), "{text}");
     scale.signal(Signal::TERM);
     assert_eq!(scale.end().0, 0);
     assert!(world.shown()["hosts"].as_array().unwrap().is_empty(), "it has taken its leave");
@@ -58,9 +59,10 @@ async fn who_has_a_message_is_not_sent_away() {
     let queue = store.queue("orders").unwrap();
     let held = queue.receive().wait(Duration::from_secs(30)).one().await.unwrap().unwrap();
     world.purge();
-    let left = world.has_workers(1);
-    assert_eq!(left.values().next(), Some(busy), "of {workers:?}");
-    assert!(world.reasons().contains(&"busy".to_owned()) || world.reasons().contains(&"in".into()));
+    // One or two: who was busy for long leaves no time to spare, and with it stays another one.
+    eventually("some go", || world.workers().len() < 3);
+    let left = world.workers();
+    assert!(left.values().any(|pid| pid == busy), "{busy} of {workers:?} is not in {left:?}");
     held.complete().await.unwrap();
     world.has_workers(0);
     store.close().await;
@@ -91,4 +93,25 @@ fn what_cannot_work_is_refused() {
     assert_eq!(code(&["nowhere"]).0, 66);
     assert_eq!(code(&["orders", "--data", "."]).0, 64);
     assert_eq!(world.fleet.command(&["scale", "orders"]).output().unwrap().status.code(), Some(64));
+}
+
+/// Who opens the store as the worker it is, is known by its name: from then on it runs.
+#[test]
+fn a_worker_is_known_when_it_has_opened_the_store() {
+    let world = World::start();
+    world.send(3);
+    let program = env!("CARGO_BIN_EXE_bellwether");
+    let receive = format!("exec {program} receive \"$BELLWETHER_QUEUE\" --follow >> got");
+    let flags = ["scale", "orders", "--every", "50ms", "--start-within", "1h"];
+    let args = [&flags[..], &["--", "sh", "-c", &receive]].concat();
+    let scale = Leader::start(world.fleet.command(&args));
+    eventually("it receives", || world.fleet.read("got").lines().count() == 3);
+    eventually("it is known", || world.shown()["hosts"][0]["running"] == 1);
+    let shown = world.shown();
+    assert_eq!(
+        (&shown["hosts"][0]["starting"], &shown["hosts"][0]["idle"]),
+        (&0.into(), &1.into())
+    );
+    scale.signal(Signal::TERM);
+    assert_eq!(scale.end().0, 0);
 }

@@ -11,8 +11,18 @@ pub const WORKER: &str =
     "trap 'exit 0' TERM; echo $BELLWETHER_WORKER $$ >> workers; while :; do sleep 0.02; done";
 
 /// Quick rounds, and no pauses that a test would have to wait for.
-pub const QUICK: [&str; 8] =
-    ["--every", "50ms", "--out-pause", "0s", "--in-pause", "500ms", "--start-within", "100ms"];
+pub const QUICK: [&str; 10] = [
+    "--every",
+    "50ms",
+    "--window",
+    "1s",
+    "--out-pause",
+    "0s",
+    "--in-pause",
+    "500ms",
+    "--start-within",
+    "100ms",
+];
 
 pub struct World {
     pub fleet: Fleet,

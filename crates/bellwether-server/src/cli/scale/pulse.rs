@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bellwether::core::limits;
 use bellwether::core::name::MemberId;
 use bellwether::scaler::{Load, Policy};
 use bellwether::{Bellwether, Error, Leadership, Queue};
@@ -177,5 +176,3 @@ impl Pulse {
         Ok(known)
     }
 }
-
-const _: () = assert!(limits::REPORT_BYTES_MAX >= 64 * 1024, "a plan and its reasons fit");
