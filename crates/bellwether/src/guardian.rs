@@ -40,6 +40,7 @@ use std::io;
 use std::path::PathBuf;
 
 pub(crate) use guard::Guard;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// The first argument of a program that is started to be a guardian.
 pub const ARGUMENT: &str = "__lease-guardian";
@@ -78,6 +79,22 @@ pub fn run() -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 pub fn run() -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+/// From here on this process heeds no signal that can be heeded: what is meant for the one that a guardian
+/// watches may reach it, too, from whoever signals everything that belongs to a service. On the threads
+/// of a runtime, for as long as that lasts.
+pub fn turn_a_deaf_ear() -> io::Result<()> {
+    let all = [
+        SignalKind::terminate(),
+        SignalKind::interrupt(),
+        SignalKind::hangup(),
+        SignalKind::quit(),
+        SignalKind::user_defined1(),
+        SignalKind::user_defined2(),
+        SignalKind::alarm(),
+    ];
+    all.into_iter().try_for_each(|kind| signal(kind).map(drop))
 }
 
 /// Whether this process was started to be a guardian.

@@ -178,11 +178,20 @@ fn again(
     })
 }
 
-#[cfg(any(feature = "etcd", feature = "postgres"))]
+/// What an engine without a memory says when it is asked for earlier terms.
+#[cfg(any(
+    feature = "azure-blob",
+    feature = "etcd",
+    feature = "nats",
+    feature = "postgres",
+    feature = "zookeeper"
+))]
 fn no_history(engine: &str) -> Error {
-    let why =
-        format!("{engine} keeps no terms but the newest; ask a Bellwether server for history");
-    bellwether_core::error::Refusal::InvalidValue { what: "engine", why }.into()
+    let why = format!(
+        "{engine} remembers no term but the newest; elections kept by a Bellwether store have a \
+         history"
+    );
+    Refusal::InvalidValue { what: "history", why }.into()
 }
 
 /// Refuses a ttl that is shorter than an engine's shortest.

@@ -181,14 +181,8 @@ impl Lead {
         }
     }
 
-    #[cfg(not(feature = "guardian"))]
-    async fn reach_elections(&self, _: &Teller) -> Result<Elections, Failure> {
-        self.reach.elections().await
-    }
-
     /// On an engine of others with a guardian of this process as well: for the time in which there is
     /// no command, and nobody who would give back what is held, or the place in line.
-    #[cfg(feature = "guardian")]
     async fn reach_elections(&self, teller: &Teller) -> Result<Elections, Failure> {
         use bellwether::guardian::Guardian;
 

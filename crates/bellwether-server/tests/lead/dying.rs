@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 
 use super::certificates::Authority;
 use super::fleet::{BEAT, Fleet, Leader, eventually, is_alive};
@@ -141,6 +141,9 @@ fn a_killed_leader_is_followed_at_once_over_tls_with_a_credential() {
 /// Nothing is given back while anything of the command is alive, for whatever reason that is.
 #[test]
 fn a_killed_leader_is_not_followed_while_its_command_lives() {
+    // Else the kernel would wake the frozen one when its parent dies: it would be the last of its
+    // session that anybody could wake.
+    set_child_subreaper(Some(getpid())).unwrap();
     let fleet = Fleet::start();
     let mut first = lead(&fleet, "first", &stubborn(), &At::default());
     first.says("leading");
@@ -150,6 +153,8 @@ fn a_killed_leader_is_not_followed_while_its_command_lives() {
     second.says("waiting");
     let guardian = guardian_of(&first);
     kill_process(guardian, Signal::STOP).unwrap();
+    let stat = || fs::read_to_string(format!("/proc/{guardian}/stat")).unwrap();
+    eventually("it is frozen", || stat().contains(") T "));
     first.signal(Signal::KILL);
     std::thread::sleep(A_WHILE);
     assert!(of_first.iter().all(|pid| is_alive(pid)), "nobody has ended them");

@@ -13,7 +13,6 @@ use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncWriteExt as _, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::MissedTickBehavior;
 
 use super::census::Census;
@@ -36,7 +35,7 @@ const REACH_MS_MAX: u64 = 60_000;
 type Kept = BTreeMap<LeaseId, (LeaseName, u64)>;
 
 pub(super) async fn keep() -> io::Result<()> {
-    turn_a_deaf_ear()?;
+    super::turn_a_deaf_ear()?;
     let socket = Socket::from(io::stdin().as_fd().try_clone_to_owned()?);
     socket.set_nonblocking(true)?;
     let second = UnixStream::from_std(socket.try_clone()?)?;
@@ -109,21 +108,6 @@ fn watch(pid: u32) -> Result<(AsyncFd<OwnedFd>, Census), String> {
 #[expect(deprecated, reason = "an `OwnedFd` stays open for as long as it is registered")]
 fn register(pidfd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(pidfd, Interest::READABLE)
-}
-
-/// What is meant for the process may reach us, too: from whoever signals everything that belongs to a
-/// service.
-fn turn_a_deaf_ear() -> io::Result<()> {
-    let all = [
-        SignalKind::terminate(),
-        SignalKind::interrupt(),
-        SignalKind::hangup(),
-        SignalKind::quit(),
-        SignalKind::user_defined1(),
-        SignalKind::user_defined2(),
-        SignalKind::alarm(),
-    ];
-    all.into_iter().try_for_each(|kind| signal(kind).map(drop))
 }
 
 async fn tell(mouth: &mut OwnedWriteHalf, answer: &Answer) -> io::Result<()> {

@@ -38,7 +38,7 @@ use bellwether_core::name::{LeaseId, LeaseName, MemberId, Term};
 use bellwether_core::outcome::{LeaseInfo, TermInfo};
 use tokio_util::sync::CancellationToken;
 
-use super::desk::{no_history, run};
+use super::desk::{leases_at_desk, run};
 use super::facts::AZURE_BLOB;
 use super::{Answer, Facts, Hold, Leases, check_ttl_min};
 use crate::clock::Clock;
@@ -64,17 +64,7 @@ impl Azure {
 }
 
 impl Leases for Azure {
-    fn facts(&self) -> &'static Facts {
-        &AZURE_BLOB
-    }
-
-    fn clock(&self) -> &Clock {
-        &self.0.desk.clock
-    }
-
-    fn member(&self) -> MemberId {
-        self.0.desk.member
-    }
+    leases_at_desk! { AZURE_BLOB }
 
     fn check_ttl(&self, ttl: Duration) -> Result<(), Refusal> {
         check_ttl_min(&AZURE_BLOB, ttl)?;
@@ -86,11 +76,6 @@ impl Leases for Azure {
             return Err(Refusal::InvalidValue { what: "ttl", why });
         }
         Ok(())
-    }
-
-    fn acquire(&self, ask: Acquire) -> Answer<Result<Term, Error>> {
-        let blobs = Arc::clone(&self.0);
-        run(async move { blobs.acquire(&ask).await })
     }
 
     fn hold(
@@ -112,30 +97,6 @@ impl Leases for Azure {
     ) -> Answer<Result<(), Error>> {
         let blobs = Arc::clone(&self.0);
         run(async move { blobs.release(&lease, id, successor).await })
-    }
-
-    fn describe(&self, lease: LeaseName) -> Answer<Result<Option<LeaseInfo>, Error>> {
-        let blobs = Arc::clone(&self.0);
-        run(async move { blobs.describe(&lease).await })
-    }
-
-    fn watch(
-        &self,
-        lease: LeaseName,
-        seen: u64,
-        wait: Duration,
-    ) -> Answer<Result<Option<LeaseInfo>, Error>> {
-        let blobs = Arc::clone(&self.0);
-        run(async move { blobs.watch(&lease, seen, wait).await })
-    }
-
-    fn history(&self, _: LeaseName) -> Answer<Result<Vec<TermInfo>, Error>> {
-        Box::pin(async { Err(no_history(AZURE_BLOB.name)) })
-    }
-
-    fn ask_step_down(&self, lease: LeaseName) -> Answer<Result<(), Error>> {
-        let blobs = Arc::clone(&self.0);
-        run(async move { blobs.ask_step_down(&lease).await })
     }
 
     fn close(&self) -> Answer<()> {

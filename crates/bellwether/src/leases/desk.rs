@@ -27,6 +27,54 @@ use crate::renewer;
 const RELEASE_MS_MAX: u64 = 5_000;
 const RELEASE_PAUSE: Duration = Duration::from_millis(100);
 
+/// What the engines with a desk do alike, in an `impl Leases` of a tuple around an `Arc` of whatever
+/// speaks to the engine; how a lease is held, released and checked is each one's own.
+macro_rules! leases_at_desk {
+    ($facts:expr) => {
+        fn facts(&self) -> &'static Facts {
+            &$facts
+        }
+
+        fn clock(&self) -> &Clock {
+            &self.0.desk.clock
+        }
+
+        fn member(&self) -> MemberId {
+            self.0.desk.member
+        }
+
+        fn acquire(&self, ask: Acquire) -> Answer<Result<Term, Error>> {
+            let asked = Arc::clone(&self.0);
+            run(async move { asked.acquire(&ask).await })
+        }
+
+        fn describe(&self, lease: LeaseName) -> Answer<Result<Option<LeaseInfo>, Error>> {
+            let asked = Arc::clone(&self.0);
+            run(async move { asked.describe(&lease).await })
+        }
+
+        fn watch(
+            &self,
+            lease: LeaseName,
+            seen: u64,
+            wait: Duration,
+        ) -> Answer<Result<Option<LeaseInfo>, Error>> {
+            let asked = Arc::clone(&self.0);
+            run(async move { asked.watch(&lease, seen, wait).await })
+        }
+
+        fn history(&self, _: LeaseName) -> Answer<Result<Vec<TermInfo>, Error>> {
+            Box::pin(std::future::ready(Err(super::no_history($facts.name))))
+        }
+
+        fn ask_step_down(&self, lease: LeaseName) -> Answer<Result<(), Error>> {
+            let asked = Arc::clone(&self.0);
+            run(async move { asked.ask_step_down(&lease).await })
+        }
+    };
+}
+pub(super) use leases_at_desk;
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Desk {
@@ -187,15 +235,6 @@ pub(super) fn not_granted(lease: &LeaseName) -> Error {
 
 pub(super) fn not_present(lease: &LeaseName) -> Error {
     Refusal::Lease(LeaseRefusal::NotPresent(lease.clone())).into()
-}
-
-/// What an engine without a memory says when it is asked for earlier terms.
-pub(super) fn no_history(engine: &str) -> Error {
-    let why = format!(
-        "{engine} remembers no term but the newest; elections kept by a Bellwether store have a \
-         history"
-    );
-    Refusal::InvalidValue { what: "history", why }.into()
 }
 
 /// A lease's version, out of what anybody can see of it. Within a term a lease is held, then maybe

@@ -33,7 +33,7 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use super::facts::ETCD;
-use super::heart::{Beating, Heart, Held, Renewing};
+use super::heart::{Beating, Heart, Held, Renewing, leases_by_heart};
 use super::{Answer, Facts, Hold, Leases, Renewal, on_renewer};
 use crate::clock::Clock;
 use crate::error::Error;
@@ -484,37 +484,7 @@ impl Beating for Shared {
 }
 
 impl Leases for Etcd {
-    fn facts(&self) -> &'static Facts {
-        &ETCD
-    }
-
-    fn clock(&self) -> &Clock {
-        &self.shared.clock
-    }
-
-    fn member(&self) -> MemberId {
-        self.shared.member
-    }
-
-    fn acquire(&self, ask: Acquire) -> Answer<Result<Term, Error>> {
-        let shared = Arc::clone(&self.shared);
-        Box::pin(async move {
-            tokio::select! {
-                () = shared.closed.cancelled() => Err(Error::Closed),
-                asked = shared.acquire(&ask) => asked,
-            }
-        })
-    }
-
-    fn hold(
-        &self,
-        lease: LeaseName,
-        id: LeaseId,
-        term: Term,
-        asked: CancellationToken,
-    ) -> Box<dyn Hold> {
-        Box::new(Renewing::new(&self.shared, Held { lease, id, term }, asked))
-    }
+    leases_by_heart! { ETCD }
 
     fn release(
         &self,
@@ -528,11 +498,6 @@ impl Leases for Etcd {
             let (shared, lease) = (Arc::clone(&shared), lease.clone());
             Box::pin(async move { shared.release(&lease, id, successor).await })
         })
-    }
-
-    fn describe(&self, lease: LeaseName) -> Answer<Result<Option<LeaseInfo>, Error>> {
-        let shared = Arc::clone(&self.shared);
-        on_renewer(&self.shared.clock, async move { shared.describe(&lease).await })
     }
 
     fn watch(
@@ -568,20 +533,8 @@ impl Leases for Etcd {
         })
     }
 
-    fn history(&self, _: LeaseName) -> Answer<Result<Vec<TermInfo>, Error>> {
-        Box::pin(std::future::ready(Err(super::no_history(ETCD.name))))
-    }
-
     fn ask_step_down(&self, lease: LeaseName) -> Answer<Result<(), Error>> {
         let shared = Arc::clone(&self.shared);
         on_renewer(&self.shared.clock, async move { shared.ask_step_down(lease).await })
-    }
-
-    fn close(&self) -> Answer<()> {
-        let shared = Arc::clone(&self.shared);
-        let closing =
-            crate::renewer::spawn(&self.shared.clock, async move { shared.close().await });
-        // What cannot be said for want of a thread runs out by itself.
-        Box::pin(async move { closing.await.unwrap_or_default() })
     }
 }

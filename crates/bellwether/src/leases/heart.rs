@@ -26,6 +26,62 @@ use crate::clock::Clock;
 /// How long an ask waits for company. Small beside a third of the shortest ttl.
 const COMPANY: Duration = Duration::from_millis(20);
 
+/// What the engines with a heart do alike, in an `impl Leases` of what has `shared`, an `Arc` of whatever
+/// speaks to the engine.
+macro_rules! leases_by_heart {
+    ($facts:expr) => {
+        fn facts(&self) -> &'static Facts {
+            &$facts
+        }
+
+        fn clock(&self) -> &Clock {
+            &self.shared.clock
+        }
+
+        fn member(&self) -> MemberId {
+            self.shared.member
+        }
+
+        fn acquire(&self, ask: Acquire) -> Answer<Result<Term, Error>> {
+            let shared = Arc::clone(&self.shared);
+            Box::pin(async move {
+                tokio::select! {
+                    () = shared.closed.cancelled() => Err(Error::Closed),
+                    asked = shared.acquire(&ask) => asked,
+                }
+            })
+        }
+
+        fn hold(
+            &self,
+            lease: LeaseName,
+            id: LeaseId,
+            term: Term,
+            asked: CancellationToken,
+        ) -> Box<dyn Hold> {
+            Box::new(Renewing::new(&self.shared, Held { lease, id, term }, asked))
+        }
+
+        fn describe(&self, lease: LeaseName) -> Answer<Result<Option<LeaseInfo>, Error>> {
+            let shared = Arc::clone(&self.shared);
+            on_renewer(&self.shared.clock, async move { shared.describe(&lease).await })
+        }
+
+        fn history(&self, _: LeaseName) -> Answer<Result<Vec<TermInfo>, Error>> {
+            Box::pin(std::future::ready(Err(super::no_history($facts.name))))
+        }
+
+        fn close(&self) -> Answer<()> {
+            let shared = Arc::clone(&self.shared);
+            let closing =
+                crate::renewer::spawn(&self.shared.clock, async move { shared.close().await });
+            // What cannot be said for want of a thread runs out by itself.
+            Box::pin(async move { closing.await.unwrap_or_default() })
+        }
+    };
+}
+pub(super) use leases_by_heart;
+
 /// A lease that this process holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held {

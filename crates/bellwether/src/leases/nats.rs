@@ -34,7 +34,7 @@ use bellwether_core::outcome::{LeaseInfo, TermInfo};
 use bellwether_core::time::BootTime;
 use tokio_util::sync::CancellationToken;
 
-use super::desk::{escaped, no_history, run};
+use super::desk::{escaped, leases_at_desk, run};
 use super::facts::NATS;
 use super::{Answer, Facts, Hold, Leases, Renewal};
 use crate::clock::Clock;
@@ -53,22 +53,7 @@ impl Nats {
 }
 
 impl Leases for Nats {
-    fn facts(&self) -> &'static Facts {
-        &NATS
-    }
-
-    fn clock(&self) -> &Clock {
-        &self.0.desk.clock
-    }
-
-    fn member(&self) -> MemberId {
-        self.0.desk.member
-    }
-
-    fn acquire(&self, ask: Acquire) -> Answer<Result<Term, Error>> {
-        let keys = Arc::clone(&self.0);
-        run(async move { keys.acquire(&ask).await })
-    }
+    leases_at_desk! { NATS }
 
     fn hold(
         &self,
@@ -89,30 +74,6 @@ impl Leases for Nats {
     ) -> Answer<Result<(), Error>> {
         let keys = Arc::clone(&self.0);
         run(async move { keys.release(&lease, id, successor).await })
-    }
-
-    fn describe(&self, lease: LeaseName) -> Answer<Result<Option<LeaseInfo>, Error>> {
-        let keys = Arc::clone(&self.0);
-        run(async move { keys.describe(&lease).await })
-    }
-
-    fn watch(
-        &self,
-        lease: LeaseName,
-        seen: u64,
-        wait: Duration,
-    ) -> Answer<Result<Option<LeaseInfo>, Error>> {
-        let keys = Arc::clone(&self.0);
-        run(async move { keys.watch(&lease, seen, wait).await })
-    }
-
-    fn history(&self, _: LeaseName) -> Answer<Result<Vec<TermInfo>, Error>> {
-        Box::pin(async { Err(no_history(NATS.name)) })
-    }
-
-    fn ask_step_down(&self, lease: LeaseName) -> Answer<Result<(), Error>> {
-        let keys = Arc::clone(&self.0);
-        run(async move { keys.ask_step_down(&lease).await })
     }
 
     fn close(&self) -> Answer<()> {

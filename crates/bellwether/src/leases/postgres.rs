@@ -32,7 +32,7 @@ use tokio_postgres::{Config, SimpleQueryRow};
 use tokio_util::sync::CancellationToken;
 
 use super::facts::POSTGRES;
-use super::heart::{Beating, Heart, Held, Renewing};
+use super::heart::{Beating, Heart, Held, Renewing, leases_by_heart};
 use super::{Answer, Facts, Hold, Leases, Renewal, on_renewer};
 use crate::clock::Clock;
 use crate::error::Error;
@@ -290,37 +290,7 @@ impl Beating for Shared {
 }
 
 impl Leases for Postgres {
-    fn facts(&self) -> &'static Facts {
-        &POSTGRES
-    }
-
-    fn clock(&self) -> &Clock {
-        &self.shared.clock
-    }
-
-    fn member(&self) -> MemberId {
-        self.shared.member
-    }
-
-    fn acquire(&self, ask: Acquire) -> Answer<Result<Term, Error>> {
-        let shared = Arc::clone(&self.shared);
-        Box::pin(async move {
-            tokio::select! {
-                () = shared.closed.cancelled() => Err(Error::Closed),
-                asked = shared.acquire(&ask) => asked,
-            }
-        })
-    }
-
-    fn hold(
-        &self,
-        lease: LeaseName,
-        id: LeaseId,
-        term: Term,
-        asked: CancellationToken,
-    ) -> Box<dyn Hold> {
-        Box::new(Renewing::new(&self.shared, Held { lease, id, term }, asked))
-    }
+    leases_by_heart! { POSTGRES }
 
     fn release(
         &self,
@@ -335,11 +305,6 @@ impl Leases for Postgres {
             let (shared, release) = (Arc::clone(&shared), Arc::clone(&release));
             Box::pin(async move { shared.renewals.query(&release, PATIENCE).await.map(|_| ()) })
         })
-    }
-
-    fn describe(&self, lease: LeaseName) -> Answer<Result<Option<LeaseInfo>, Error>> {
-        let shared = Arc::clone(&self.shared);
-        on_renewer(&self.shared.clock, async move { shared.describe(&lease).await })
     }
 
     fn watch(
@@ -369,10 +334,6 @@ impl Leases for Postgres {
         })
     }
 
-    fn history(&self, _: LeaseName) -> Answer<Result<Vec<TermInfo>, Error>> {
-        Box::pin(std::future::ready(Err(super::no_history(POSTGRES.name))))
-    }
-
     fn ask_step_down(&self, lease: LeaseName) -> Answer<Result<(), Error>> {
         let shared = Arc::clone(&self.shared);
         on_renewer(&self.shared.clock, async move {
@@ -382,13 +343,5 @@ impl Leases for Postgres {
             }
             Ok(())
         })
-    }
-
-    fn close(&self) -> Answer<()> {
-        let shared = Arc::clone(&self.shared);
-        let closing =
-            crate::renewer::spawn(&self.shared.clock, async move { shared.close().await });
-        // What cannot be said for want of a thread runs out by itself.
-        Box::pin(async move { closing.await.unwrap_or_default() })
     }
 }

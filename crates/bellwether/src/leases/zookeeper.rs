@@ -40,7 +40,7 @@ use bellwether_core::outcome::{LeaseInfo, TermInfo};
 use bellwether_core::time::BootTime;
 use tokio_util::sync::CancellationToken;
 
-use super::desk::{no_history, run};
+use super::desk::{leases_at_desk, run};
 use super::facts::ZOOKEEPER;
 use super::{Answer, Facts, Hold, Leases, Renewal, check_ttl_min};
 use crate::clock::Clock;
@@ -62,17 +62,7 @@ impl ZooKeeper {
 }
 
 impl Leases for ZooKeeper {
-    fn facts(&self) -> &'static Facts {
-        &ZOOKEEPER
-    }
-
-    fn clock(&self) -> &Clock {
-        &self.0.desk.clock
-    }
-
-    fn member(&self) -> MemberId {
-        self.0.desk.member
-    }
+    leases_at_desk! { ZOOKEEPER }
 
     fn check_ttl(&self, ttl: Duration) -> Result<(), Refusal> {
         check_ttl_min(&ZOOKEEPER, ttl)?;
@@ -86,11 +76,6 @@ impl Leases for ZooKeeper {
              raise maxSessionTimeout"
         );
         Err(Refusal::InvalidValue { what: "ttl", why })
-    }
-
-    fn acquire(&self, ask: Acquire) -> Answer<Result<Term, Error>> {
-        let line = Arc::clone(&self.0);
-        run(async move { line.acquire(&ask).await })
     }
 
     fn hold(
@@ -112,30 +97,6 @@ impl Leases for ZooKeeper {
     ) -> Answer<Result<(), Error>> {
         let line = Arc::clone(&self.0);
         run(async move { line.release(&lease, id).await })
-    }
-
-    fn describe(&self, lease: LeaseName) -> Answer<Result<Option<LeaseInfo>, Error>> {
-        let line = Arc::clone(&self.0);
-        run(async move { line.describe(&lease).await })
-    }
-
-    fn watch(
-        &self,
-        lease: LeaseName,
-        seen: u64,
-        wait: Duration,
-    ) -> Answer<Result<Option<LeaseInfo>, Error>> {
-        let line = Arc::clone(&self.0);
-        run(async move { line.watch(&lease, seen, wait).await })
-    }
-
-    fn history(&self, _: LeaseName) -> Answer<Result<Vec<TermInfo>, Error>> {
-        Box::pin(async { Err(no_history(ZOOKEEPER.name)) })
-    }
-
-    fn ask_step_down(&self, lease: LeaseName) -> Answer<Result<(), Error>> {
-        let line = Arc::clone(&self.0);
-        run(async move { line.ask_step_down(&lease).await })
     }
 
     fn close(&self) -> Answer<()> {

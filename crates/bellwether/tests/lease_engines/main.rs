@@ -12,6 +12,7 @@ mod etcd;
 mod folder;
 #[cfg(feature = "nats")]
 mod nats;
+mod older;
 mod own;
 mod postgres;
 #[path = "../support/servers/mod.rs"]

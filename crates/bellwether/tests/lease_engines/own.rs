@@ -44,7 +44,7 @@ impl Place for Inside {
 
 /// A server, with a file behind it.
 #[derive(Debug)]
-struct Server {
+pub(crate) struct Server {
     folder: Folder,
     at: SocketAddr,
     running: Mutex<Option<Serving>>,
@@ -58,7 +58,7 @@ struct Serving {
 }
 
 impl Server {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let folder = Folder::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();

@@ -56,7 +56,6 @@ pub(crate) enum Inner {
     Run(Run),
     #[command(name = "__candidate")]
     Candidate(Box<Candidate>),
-    #[cfg(feature = "guardian")]
     #[command(name = bellwether::guardian::ARGUMENT)]
     LeaseGuardian,
 }
@@ -74,7 +73,6 @@ impl Inner {
             Self::Guardian(guardian) => guardian.run(),
             Self::Run(run) => run.run(),
             Self::Candidate(candidate) => candidate.run(),
-            #[cfg(feature = "guardian")]
             Self::LeaseGuardian => bellwether::guardian::run()
                 .map(|()| ExitCode::SUCCESS)
                 .map_err(|e| Failure::Internal(format!("the guardian of leases: {e}"))),
@@ -115,7 +113,7 @@ impl Guardian {
 
     async fn guard(&self) -> io::Result<()> {
         adopt_orphans()?;
-        turn_a_deaf_ear()?;
+        bellwether::guardian::turn_a_deaf_ear()?;
         let mut died = signal(SignalKind::child())?;
         let alarm = Alarm::new()?;
         let socket = io::stdin().as_fd().try_clone_to_owned()?;
@@ -192,21 +190,6 @@ async fn give_back(Kept { id, lease, reach }: &Kept) {
         }
         tokio::time::sleep(GIVE_BACK_PAUSE).await;
     }
-}
-
-/// What is meant for `lead` and its command may reach us, too: from whoever signals everything that
-/// belongs to a service.
-fn turn_a_deaf_ear() -> io::Result<()> {
-    let all = [
-        SignalKind::terminate(),
-        SignalKind::interrupt(),
-        SignalKind::hangup(),
-        SignalKind::quit(),
-        SignalKind::user_defined1(),
-        SignalKind::user_defined2(),
-        SignalKind::alarm(),
-    ];
-    all.into_iter().try_for_each(|kind| signal(kind).map(drop))
 }
 
 /// The command and all that comes of it.

@@ -126,7 +126,7 @@ impl<'a> Blob<'a> {
         for part in cell.action.split(", ") {
             let words: Vec<&str> = part.split(' ').collect();
             let ids: Vec<String> = words[1..].iter().map(|name| id(name)).collect();
-            let (before, is_held) = (self.mark().await, cell.wanted_is_held());
+            let before = self.mark().await;
             let answer = match words[..] {
                 ["time", "runs", "out"] => {
                     match cell.state.as_str() {
@@ -137,7 +137,7 @@ impl<'a> Blob<'a> {
                     continue;
                 }
                 ["touch"] => {
-                    self.write(Some(id("A").as_str()).filter(|_| is_held)).await.must();
+                    self.write(Some(id("A").as_str()).filter(|_| cell.is_held())).await.must();
                     continue;
                 }
                 ["acquire"] => self.acquire(None, "60").await,
@@ -195,7 +195,7 @@ impl<'a> Blob<'a> {
 
 impl Cell {
     /// Whether somebody holds the lease to begin with.
-    fn wanted_is_held(&self) -> bool {
+    fn is_held(&self) -> bool {
         self.state.starts_with("Leased") || self.state.starts_with("Breaking")
     }
 
@@ -261,7 +261,7 @@ async fn differences(place: &Container, cells: &[Cell]) -> Vec<String> {
         judge(cell, &got);
     }
     for (cell, blob) in late {
-        if cell.action != "time runs out" || !cell.wanted_is_held() {
+        if cell.action != "time runs out" || !cell.is_held() {
             blob.until(cell.begins()).await;
         }
         let got = blob.outcome(cell).await;
