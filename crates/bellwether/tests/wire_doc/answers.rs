@@ -7,8 +7,8 @@ use bellwether::core::error::{LeaseRefusal, Operation, Refusal, StepRefusal};
 use bellwether::core::job::{Ended, Ending, Failure, ItemInfo, ItemMessage, ItemState, JobInfo};
 use bellwether::core::message::{Lock, Message, MessageView, Reason, Standing, State};
 use bellwether::core::name::{
-    DeliveryNumber, Incarnation, Key, LeaseId, MemberId, MemberSlot, Part, QueueId, SequenceNumber,
-    Term,
+    DeliveryNumber, Incarnation, LeaseId, MemberId, MemberSlot, NoteKey, Part, QueueId,
+    SequenceNumber, Term,
 };
 use bellwether::core::note::{Claimed, NoteState, ResultInfo};
 use bellwether::core::outcome::{
@@ -501,7 +501,7 @@ pub(crate) fn refusals() -> Vec<(&'static str, Refusal)> {
         }),
         ClaimLost => Refusal::ClaimLost {
             scope: self::queue("payments"),
-            key: Key::new("order-17").unwrap(),
+            key: NoteKey::new("order-17").unwrap(),
         },
     })
 }

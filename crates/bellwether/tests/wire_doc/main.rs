@@ -350,7 +350,7 @@ fn assert_effects(page: &Page) {
     let states = answers::result_states().into_iter();
     let states = states.map(|(name, s)| (name, outcome_bytes(&answers::result_outcome(s))[2]));
     assert_tags(page, "NoteState", states);
-    let (queue, key) = (samples::queue("q"), core::name::Key::new("k").unwrap());
+    let (queue, key) = (samples::queue("q"), core::name::NoteKey::new("k").unwrap());
     let reports = samples::reports().into_iter().map(|(name, report)| {
         let (queue, key) = (queue.clone(), key.clone());
         let step = Step::Report { queue, key, report, content: None, ttl_ms: None };

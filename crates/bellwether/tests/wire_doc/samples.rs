@@ -9,7 +9,7 @@ use bellwether::core::job::{EndJob, JobSettings, OnFailure, Which};
 use bellwether::core::message::{NewMessage, Reason};
 use bellwether::core::name::{
     DeliveryNumber, Incarnation, JobName, Key, LeaseId, LeaseName, LockToken, MemberId, MemberSlot,
-    QueueName, QueuePath, RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
+    NoteKey, QueueName, QueuePath, RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
 };
 use bellwether::core::note::{ClaimToken, Report};
 use bellwether::core::rank::Rank;
@@ -379,10 +379,10 @@ pub(crate) fn commands() -> Vec<(&'static str, Command)> {
         ListJobs => Command::ListJobs { after: Some(job()), max },
         ListItems => Command::ListItems { job: job(), from: 351, max, which: Which::Failed },
         Transact => Command::Transact { steps: steps().into_iter().map(|(_, step)| step).collect() },
-        GetResult => Command::GetResult { queue: self::queue("orders"), key: key(), wait_ms },
+        GetResult => Command::GetResult { queue: self::queue("orders"), key: note_key(), wait_ms },
         Claim => Command::Claim {
             scope: self::queue("payments"),
-            key: key(),
+            key: note_key(),
             hash: 341,
             lock_ms: 342,
             ttl_ms: 343,
