@@ -109,7 +109,7 @@ pub use lease::{Grant, Lease, Ttl};
 pub use leases::Facts as EngineFacts;
 pub use message::Message;
 pub use open::Open;
-pub use pump::{Pump, PumpHandle, Verdict, Work};
+pub use pump::{Pump, PumpHandle, Pumps, Verdict, Work};
 pub use queue::Queue;
 pub use session::Session;
 pub use shards::Shards;
@@ -119,3 +119,8 @@ pub use stats::{Health, Stats};
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 pub struct Readme;
+
+/// And those in the page about pumps.
+#[cfg(all(doctest, feature = "json", feature = "tower"))]
+#[doc = include_str!("../../../docs/pump.md")]
+pub struct PumpPage;

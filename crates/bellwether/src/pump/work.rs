@@ -7,15 +7,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
 use bellwether_core::command::Disposition;
-use bellwether_core::name::SequenceNumber;
+use bellwether_core::name::{LockToken, SequenceNumber};
 use tokio_util::sync::CancellationToken;
 
-use super::verdict::{Failure, Verdict};
+use super::reply;
+use super::verdict::{Failure, IntoVerdict, Verdict};
 use crate::delivery::{Delivery, Received};
 use crate::message::{Message, Value};
+use crate::session::Session;
 
 pub(super) type Handler = Arc<dyn Fn(Work) -> Handling + Send + Sync>;
 pub(super) type Handling = Pin<Box<dyn Future<Output = Result<Verdict, Failure>> + Send>>;
+
+/// A user's function as a pump calls it.
+pub(super) fn handler<H, F>(handler: H) -> Handler
+where
+    H: Fn(Work) -> F + Send + Sync + 'static,
+    F: Future<Output: IntoVerdict> + Send + 'static,
+{
+    let handler = Arc::new(handler);
+    Arc::new(move |work| {
+        let handler = Arc::clone(&handler);
+        Box::pin(async move { handler(work).await.into_verdict() })
+    })
+}
 
 /// Where a delivery lies when its handler has ended; empty if the handler took it for itself.
 type Returned = Arc<Mutex<Option<Delivery>>>;
@@ -26,6 +41,8 @@ pub struct Work {
     /// Only taken out by what consumes the work.
     delivery: Option<Delivery>,
     returned: Returned,
+    /// What it belongs to, if the pump takes sessions.
+    held: Option<Arc<Session>>,
     cancellation: CancellationToken,
 }
 
@@ -40,9 +57,20 @@ impl Work {
         self.delivery().deliveries()
     }
 
+    /// The proof of this delivery; another one the next time.
+    pub fn token(&self) -> LockToken {
+        self.delivery().token()
+    }
+
     /// The message and what the store says of it.
     pub fn received(&self) -> &Received {
         self.delivery().received()
+    }
+
+    /// The held session it belongs to: its name, its state, its deferred messages. None if the pump
+    /// does not take sessions.
+    pub fn held_session(&self) -> Option<&Session> {
+        self.held.as_deref()
     }
 
     /// Fires when the lock is lost, so that the result will be dropped, or when the pump stops and
@@ -91,12 +119,21 @@ impl Drop for Work {
 pub(super) async fn handle(
     handler: Handler,
     delivery: Delivery,
+    held: Option<Arc<Session>>,
     cancellation: CancellationToken,
 ) -> (Result<Verdict, Failure>, Option<Delivery>) {
     let returned = Returned::default();
-    let work = Work { delivery: Some(delivery), returned: Arc::clone(&returned), cancellation };
+    let (delivery, back) = (Some(delivery), Arc::clone(&returned));
+    let work = Work { delivery, returned: back, held, cancellation };
     let result = caught(async move { handler(work).await }).await;
     let delivery = returned.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let result = match (result, &delivery) {
+        (Ok(Verdict::Reply(message)), Some(request)) => reply::send(request, *message).await,
+        (Ok(Verdict::Reply(_)), None) => {
+            Err("a handler that takes the delivery sends its reply itself".into())
+        }
+        (result, _) => result,
+    };
     (result, delivery)
 }
 
