@@ -39,6 +39,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod top;
+mod work;
 
 use std::io::Write;
 
@@ -75,6 +76,7 @@ enum Command {
     #[command(subcommand)]
     Election(election::Election),
     Lead(lead::Lead),
+    Work(work::Work),
     Engines(engines::Engines),
     #[command(subcommand)]
     Member(member::Member),
@@ -108,6 +110,7 @@ impl Cli {
             Command::Lease(lease) => lease.run(out),
             Command::Election(election) => election.run(out),
             Command::Lead(lead) => lead.run(),
+            Command::Work(work) => work.run(out),
             Command::Engines(engines) => engines.run(out),
             Command::Member(member) => member.run(out),
             Command::Stats(stats) => stats.run(out),
