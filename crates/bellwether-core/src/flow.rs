@@ -34,33 +34,33 @@
 //! `ReceiveFailed` (also after Withdraw, then perhaps with nothing), Handle by `HandlerDone` or
 //! `HandlerFailed`, Renew and Settle each by one of their three. What fits no open action is
 //! ignored. How long a lock is trusted is said in `flow/delivery.rs`.
+//!
+//! A flow may belong to the hold of a session ([`Flow::held`]; `flow/session.rs` drives it). Then its
+//! locks last as long as the hold and are not renewed one by one, it asks without waiting as long as
+//! messages come, and a wait that brings nothing is its end. And it keeps their order: a message keeps
+//! its handler's place until it is settled, and of one that comes back nothing behind it is begun or
+//! taken before it is back.
 
 mod action;
+mod asking;
 mod config;
 mod delivery;
 mod event;
+mod session;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
 pub use self::action::{Action, Cause, Source, Why};
+use self::asking::Asking;
 pub use self::config::{FlowConfig, Retry};
 use self::delivery::{Delivery, Phase};
-pub use self::event::{Arrival, Event, Verdict};
+pub use self::event::{Arrival, Event, Trust, Verdict};
+pub use self::session::{SessionAction, SessionEvent, SessionFlow, SessionFlowConfig};
 use crate::command::Disposition;
 use crate::limits;
 use crate::name::LockToken;
 use crate::time::BootTime;
-
-/// Pause after the first failed receive; doubles with each further one.
-const RECEIVE_PAUSE_MS_MIN: u64 = 100;
-/// Longest pause after failed receives: what Azure's own client waits when throttled.
-const RECEIVE_PAUSE_MS_MAX: u64 = 10_000;
-/// Empty answers in a row come at most this seldom. Only felt by those who do not wait (a long poll
-/// has used up its pause), who would otherwise ask as fast as the processor allows.
-const EMPTY_PAUSE_MS_MAX: u64 = 1_000;
-/// How far the pauses of pumps that failed together are spread, in percent.
-const PAUSE_JITTER_PERCENT: u64 = 20;
 
 /// One pump's deliveries, from receive to settlement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,14 +69,11 @@ pub struct Flow {
     /// The latest time seen; a clock read before another's step must not turn time back.
     now: BootTime,
     mode: Mode,
-    receive: Option<Pending>,
-    attempts: u64,
-    /// No receive before this.
-    receive_after: BootTime,
-    /// Receives that failed in a row.
-    failures: u32,
-    /// Receives that brought nothing in a row.
-    empties: u32,
+    /// How long the session it is for is held; none for a queue without sessions.
+    hold: Option<Trust>,
+    /// The last receive brought nothing: a session's next one waits.
+    patient: bool,
+    receive: Asking,
     deliveries: BTreeMap<LockToken, Delivery>,
     /// Those that wait for a handler, first come first.
     waiting: VecDeque<LockToken>,
@@ -91,31 +88,27 @@ enum Mode {
     Stopped,
 }
 
-/// The receive in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Pending {
-    attempt: u64,
-    asked_at: BootTime,
-    withdrawn: bool,
-}
-
 impl Flow {
     /// A flow at rest; [`Event::Start`] sets it going.
     pub fn new(config: FlowConfig) -> Self {
         assert!(config.concurrency > 0, "a pump without handlers would never end a message");
         assert!(config.receive_max > 0, "a receive of no messages would be asked for ever");
+        let receive = Asking::new(config.seed);
         Self {
             config,
             now: BootTime(0),
             mode: Mode::Idle,
-            receive: None,
-            attempts: 0,
-            receive_after: BootTime(0),
-            failures: 0,
-            empties: 0,
+            hold: None,
+            patient: false,
+            receive,
             deliveries: BTreeMap::new(),
             waiting: VecDeque::new(),
         }
+    }
+
+    /// The same for the messages of one session, held as long as this.
+    pub(super) fn held(config: FlowConfig, hold: Trust) -> Self {
+        Self { hold: Some(hold), ..Self::new(config) }
     }
 
     /// Tells what happened, and says what to do about it, in this order.
@@ -135,8 +128,7 @@ impl Flow {
     /// last step.
     pub fn next_wake(&self) -> Option<BootTime> {
         let deliveries = self.deliveries.values().filter_map(Delivery::next_wake);
-        let receive = (self.takes() && self.receive.is_none() && self.room() > 0)
-            .then_some(self.receive_after);
+        let receive = self.receive.due().filter(|_| self.takes() && self.room() > 0);
         let grace = match self.mode {
             Mode::Stopping { grace_until } if self.deliveries.values().any(Delivery::is_untold) => {
                 Some(grace_until)
@@ -161,6 +153,27 @@ impl Flow {
         self.waiting.len()
     }
 
+    /// Has nothing in hand and knows that its session has nothing ready.
+    pub(super) fn is_idle(&self) -> bool {
+        self.deliveries.is_empty() && self.patient && self.receive.is_open()
+    }
+
+    /// Has nothing in hand and asks for nothing.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.deliveries.is_empty() && !self.receive.is_open()
+    }
+
+    /// Whether anything is in hand.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.deliveries.is_empty()
+    }
+
+    /// Until when its handlers may have their locks kept; none if none runs that may go on.
+    pub(super) fn renew_until(&self) -> Option<BootTime> {
+        let running = self.deliveries.values().filter(|delivery| delivery.is_untold());
+        running.map(Delivery::renew_until).min()
+    }
+
     fn take_in(&mut self, event: Event, actions: &mut Vec<Action>) {
         let now = self.now;
         match event {
@@ -180,10 +193,12 @@ impl Flow {
             Event::HandlerDone { token, verdict } => {
                 let disposition = self.disposition(token, verdict);
                 self.with(token, |d| d.handler_ended(now, token, disposition, actions));
+                self.keep_order(actions);
             }
             Event::HandlerFailed { token } => {
                 let disposition = self.abandon(token);
                 self.with(token, |d| d.handler_failed(now, token, disposition, actions));
+                self.keep_order(actions);
             }
             Event::Renewed { token, lock_ms } => self.with(token, |d| d.renewed(now, lock_ms)),
             Event::RenewRefused { token } => {
@@ -193,6 +208,8 @@ impl Flow {
             Event::RenewFailed { token } => {
                 self.with(token, |d| d.renew_failed(now, token, actions));
             }
+            Event::Held { trust } => self.held_until(trust),
+            Event::HoldLost { why } => self.hold_lost(why, actions),
             Event::Settled { token } => self.with(token, Delivery::settled),
             Event::SettleRefused { token } => {
                 self.with(token, |d| d.settle_refused(token, actions));
@@ -212,22 +229,48 @@ impl Flow {
         }
     }
 
-    fn received(&mut self, attempt: u64, arrivals: Vec<Arrival>, actions: &mut Vec<Action>) {
-        let Some(pending) = self.receive.take_if(|pending| pending.attempt == attempt) else {
+    /// What is locked under a hold is locked as long as it.
+    fn held_until(&mut self, trust: Trust) {
+        self.hold = Some(trust);
+        for delivery in self.deliveries.values_mut() {
+            delivery.held_until(trust);
+        }
+    }
+
+    fn hold_lost(&mut self, why: Why, actions: &mut Vec<Action>) {
+        if self.mode == Mode::Stopped || cfg!(planted_bug = "lost_hold_goes_on") {
             return;
-        };
-        self.failures = 0;
+        }
+        self.mode = Mode::Stopping { grace_until: self.now };
+        self.withdraw(actions);
+        self.waiting.clear();
+        self.deliveries.retain(|&token, delivery| {
+            delivery.hold_lost(token, why, actions);
+            !delivery.is_over()
+        });
+    }
+
+    fn received(&mut self, attempt: u64, arrivals: Vec<Arrival>, actions: &mut Vec<Action>) {
+        let Some(pending) = self.receive.answered(attempt) else { return };
         if !arrivals.is_empty() {
-            self.empties = 0;
-        } else if !pending.withdrawn {
-            self.empties += 1;
-            let pause_ms = self.pause_ms(self.empties, EMPTY_PAUSE_MS_MAX);
-            self.receive_after = pending.asked_at.plus_ms(pause_ms);
+            self.receive.brought();
+            self.patient = false;
+        } else if self.hold.is_none() || self.patient {
+            self.receive.was_empty(pending);
+            if self.hold.is_some() && !pending.withdrawn && !self.is_busy() && self.takes() {
+                self.mode = Mode::Stopping { grace_until: self.now };
+            }
+        } else {
+            self.patient = true;
         }
         for arrival in arrivals {
             if let Entry::Vacant(place) = self.deliveries.entry(arrival.token) {
                 let asked_at = pending.asked_at;
-                place.insert(Delivery::new(self.now, asked_at, &arrival, &self.config));
+                let mut delivery = Delivery::new(self.now, asked_at, &arrival, &self.config);
+                if let Some(hold) = self.hold {
+                    delivery.held_until(hold);
+                }
+                place.insert(delivery);
                 self.waiting.push_back(arrival.token);
             }
         }
@@ -238,23 +281,10 @@ impl Flow {
     }
 
     fn receive_failed(&mut self, attempt: u64, actions: &mut Vec<Action>) {
-        let Some(pending) = self.receive.take_if(|pending| pending.attempt == attempt) else {
-            return;
-        };
-        if pending.withdrawn {
-            return;
+        if self.receive.failed(self.now, attempt) {
+            let (source, why) = (Source::Receive, Why::Unknown);
+            actions.push(Action::Report { source, token: None, why });
         }
-        self.failures += 1;
-        let pause_ms = self.pause_ms(self.failures, RECEIVE_PAUSE_MS_MAX);
-        self.receive_after = self.now.plus_ms(pause_ms);
-        actions.push(Action::Report { source: Source::Receive, token: None, why: Why::Unknown });
-    }
-
-    /// The pause after the `count`th bad answer in a row.
-    fn pause_ms(&self, count: u32, max_ms: u64) -> u64 {
-        let doubled = 2_u64.saturating_pow(count - 1).saturating_mul(RECEIVE_PAUSE_MS_MIN);
-        let salt = u128::from(self.attempts);
-        config::jittered(doubled.min(max_ms), PAUSE_JITTER_PERCENT, self.config.seed, salt)
     }
 
     fn disposition(&self, token: LockToken, verdict: Verdict) -> Option<Disposition> {
@@ -278,6 +308,9 @@ impl Flow {
     }
 
     fn takes(&self) -> bool {
+        if self.hold.is_some_and(|hold| hold.trusted_until <= self.now) {
+            return false;
+        }
         #[cfg(planted_bug = "pause_keeps_taking")]
         return matches!(self.mode, Mode::Taking | Mode::Paused);
         #[cfg(not(planted_bug = "pause_keeps_taking"))]
@@ -286,11 +319,23 @@ impl Flow {
 
     /// Others shall have what no handler has begun.
     fn give_back(&mut self, actions: &mut Vec<Action>) {
-        if let Some(pending) = self.receive.as_mut().filter(|pending| !pending.withdrawn) {
-            pending.withdrawn = true;
-            actions.push(Action::Withdraw { attempt: pending.attempt });
-        }
+        self.withdraw(actions);
         self.release_waiting(actions);
+    }
+
+    fn withdraw(&mut self, actions: &mut Vec<Action>) {
+        actions.extend(self.receive.withdraw().map(|attempt| Action::Withdraw { attempt }));
+    }
+
+    /// What stands behind a message of its session that comes back goes back as well.
+    fn keep_order(&mut self, actions: &mut Vec<Action>) {
+        if self.hold.is_some() && self.is_coming_back() {
+            self.release_waiting(actions);
+        }
+    }
+
+    fn is_coming_back(&self) -> bool {
+        self.deliveries.values().any(Delivery::is_coming_back)
     }
 
     fn release_waiting(&mut self, actions: &mut Vec<Action>) {
@@ -321,7 +366,12 @@ impl Flow {
         if !self.takes() || self.waiting.is_empty() {
             return;
         }
-        let free = (self.config.concurrency as usize).saturating_sub(self.running());
+        // In a session the next one waits until the one before it is settled.
+        let begun = match self.hold {
+            Some(_) => self.deliveries.len() - self.waiting.len(),
+            None => self.running(),
+        };
+        let free = (self.config.concurrency as usize).saturating_sub(begun);
         for _ in 0..free {
             let Some(token) = self.waiting.pop_front() else { return };
             let delivery = self.deliveries.get_mut(&token).expect("what waits is known");
@@ -336,23 +386,28 @@ impl Flow {
     fn room(&self) -> u32 {
         let FlowConfig { concurrency, prefetch, .. } = self.config;
         let places = concurrency.saturating_add(prefetch) as usize;
+        if self.hold.is_some() && !cfg!(planted_bug = "session_out_of_order") {
+            let places = if self.is_coming_back() { 0 } else { places };
+            return places.saturating_sub(self.deliveries.len()) as u32;
+        }
         let unsettled = places.saturating_sub(self.running() + self.waiting.len());
         let known = (places + concurrency as usize).saturating_sub(self.deliveries.len());
         unsettled.min(known) as u32
     }
 
     fn ask(&mut self, actions: &mut Vec<Action>) {
-        if !self.takes() || self.receive.is_some() || self.now < self.receive_after {
+        if !self.takes() || self.receive.due().is_none_or(|due| self.now < due) {
             return;
         }
         let max = self.room().min(self.config.receive_max).min(limits::RECEIVE_MESSAGES_MAX);
         if max == 0 {
             return;
         }
-        self.attempts += 1;
-        let attempt = self.attempts;
-        self.receive = Some(Pending { attempt, asked_at: self.now, withdrawn: false });
-        actions.push(Action::Receive { attempt, max, wait_ms: self.config.wait_ms });
+        // That a session has nothing is worth knowing at once: others may have.
+        let waits = self.hold.is_none() || self.patient;
+        let wait_ms = if waits { self.config.wait_ms } else { 0 };
+        let attempt = self.receive.ask(self.now);
+        actions.push(Action::Receive { attempt, max, wait_ms });
     }
 
     fn end(&mut self, actions: &mut Vec<Action>) {
@@ -361,7 +416,7 @@ impl Flow {
                 && matches!(delivery.phase(), Phase::Settling { .. }))
         };
         if matches!(self.mode, Mode::Stopping { .. })
-            && self.receive.is_none()
+            && !self.receive.is_open()
             && !self.deliveries.values().any(busy)
         {
             self.mode = Mode::Stopped;

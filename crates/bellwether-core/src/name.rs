@@ -253,7 +253,7 @@ impl fmt::Debug for LockToken {
 }
 
 /// What the holder of a session shows: proof of one hold of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionToken {
     /// Which session.
     pub session: SessionId,

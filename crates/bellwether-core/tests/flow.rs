@@ -6,6 +6,10 @@ mod ending;
 mod failing;
 #[path = "flow/locks.rs"]
 mod locks;
+#[path = "flow/session_world.rs"]
+mod session_world;
+#[path = "flow/sessions.rs"]
+mod sessions;
 #[path = "flow/story.rs"]
 mod story;
 #[path = "flow/taking.rs"]

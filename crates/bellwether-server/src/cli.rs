@@ -42,6 +42,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod top;
+mod work;
 
 use std::io::Write;
 
@@ -83,6 +84,7 @@ enum Command {
     Election(election::Election),
     Lead(lead::Lead),
     Scale(Box<scale::Scale>),
+    Work(work::Work),
     Engines(engines::Engines),
     #[command(subcommand)]
     Member(member::Member),
@@ -119,6 +121,7 @@ impl Cli {
             Command::Election(election) => election.run(out),
             Command::Lead(lead) => lead.run(),
             Command::Scale(scale) => scale.run(out),
+            Command::Work(work) => work.run(out),
             Command::Engines(engines) => engines.run(out),
             Command::Member(member) => member.run(out),
             Command::Stats(stats) => stats.run(out),

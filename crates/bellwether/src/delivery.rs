@@ -263,6 +263,11 @@ impl Delivery {
         self.queue.inner.tell_with(Command::Settle { from, settlements }, Few::One(content));
     }
 
+    /// Where it came from.
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
     /// The message and what the store says of it.
     pub fn received(&self) -> &Received {
         &self.received

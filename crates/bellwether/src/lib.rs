@@ -124,7 +124,7 @@ pub use leases::Facts as EngineFacts;
 pub use message::Message;
 pub use once::{Claim, Claimed, Once};
 pub use open::Open;
-pub use pump::{Pump, PumpHandle, ScaledPump, Verdict, Work};
+pub use pump::{Pump, PumpHandle, Pumps, ScaledPump, Verdict, Work};
 pub use queue::Queue;
 pub use replies::Replies;
 pub use result::{Request, RequestError, RequestResult, ResultState};
@@ -137,3 +137,8 @@ pub use transaction::{Committed, Transaction};
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 pub struct Readme;
+
+/// And those in the page about pumps.
+#[cfg(all(doctest, feature = "json", feature = "tower"))]
+#[doc = include_str!("../../../docs/pump.md")]
+pub struct PumpPage;

@@ -43,27 +43,41 @@
 
 mod ask;
 mod handle;
+#[cfg(feature = "json")]
+mod json;
+#[cfg(feature = "tower")]
+mod layer;
 mod perform;
+mod pumps;
+mod reply;
 mod report;
+mod rules;
 pub mod scaled;
 mod shell;
 mod verdict;
 mod work;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_core::flow::{Flow, FlowConfig};
+use bellwether_core::error::Refusal;
+use bellwether_core::flow::{Flow, FlowConfig, SessionFlow, SessionFlowConfig};
 pub use bellwether_core::flow::{Retry, Source, Why};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::handle::Control;
 pub use self::handle::{PumpCounts, PumpHandle, PumpState};
+#[cfg(feature = "json")]
+pub use self::json::{BAD_BODY, Reading, TypedQueue, json};
+#[cfg(feature = "tower")]
+pub use self::layer::{HandlerService, Serving, layered, served};
+pub use self::pumps::{IfOneEnds, Pumps};
 use self::report::OnError;
 pub use self::report::PumpError;
+use self::rules::Rules;
 pub use self::scaled::{ScaledHandle, ScaledPump};
 use self::shell::Shell;
 pub use self::verdict::{Failure, IntoVerdict, Verdict};
@@ -76,6 +90,8 @@ use crate::queue::{Queue, ms};
 pub struct Pump {
     queue: Queue,
     config: FlowConfig,
+    sessions: Option<u32>,
+    idle_ms: u64,
     lock: Option<Duration>,
     on_error: Option<OnError>,
     control: Arc<Control>,
@@ -93,7 +109,32 @@ impl fmt::Debug for Pump {
 impl Pump {
     pub(crate) fn new(queue: Queue) -> Self {
         let config = FlowConfig { seed: crate::chance::random_u64(), ..FlowConfig::default() };
-        Self { queue, config, lock: None, on_error: None, control: Arc::default() }
+        Self {
+            queue,
+            config,
+            sessions: None,
+            idle_ms: SessionFlowConfig::default().idle_ms,
+            lock: None,
+            on_error: None,
+            control: Arc::default(),
+        }
+    }
+
+    /// Takes so many sessions at once, at least one: for a queue with sessions, and only for one.
+    /// [`Pump::concurrency`] and [`Pump::prefetch`] are then each session's own; one handler and none
+    /// waiting, if not said, so that the messages of a session are handled one after the other.
+    #[must_use]
+    pub fn sessions(mut self, sessions: u32) -> Self {
+        self.sessions = Some(sessions);
+        self
+    }
+
+    /// Keeps a session without messages for so long; ten seconds if not said. It gives way earlier if
+    /// another session has messages and there is no place for it.
+    #[must_use]
+    pub fn session_idle(mut self, idle: Duration) -> Self {
+        self.idle_ms = ms(idle);
+        self
     }
 
     /// So many handlers at once, at least one; one if not said.
@@ -142,8 +183,17 @@ impl Pump {
         self
     }
 
+    /// Whether a handler that ends well completes its message; it does if not said. If not, every
+    /// handler settles its own ([`Work::into_delivery`]): a message whose handler did not comes back
+    /// when its lock has run out, and counts.
+    #[must_use]
+    pub fn auto_complete(mut self, auto_complete: bool) -> Self {
+        self.config.auto_settle = auto_complete;
+        self
+    }
+
     /// Whom to tell what goes wrong. It is called from the pump's own loop, so it should be quick;
-    /// if it panics that is ignored.
+    /// if it panics that is counted ([`PumpCounts::callback_panics`]) and otherwise ignored.
     #[must_use]
     pub fn on_error(mut self, on_error: impl Fn(&PumpError) + Send + Sync + 'static) -> Self {
         self.on_error = Some(Arc::new(on_error));
@@ -168,26 +218,65 @@ impl Pump {
         H: Fn(Work) -> F + Send + Sync + 'static,
         F: Future<Output: IntoVerdict> + Send + 'static,
     {
-        let handler = Arc::new(handler);
-        let handler: Handler = Arc::new(move |work| {
-            let handler = Arc::clone(&handler);
-            Box::pin(async move { handler(work).await.into_verdict() })
-        });
-        let Self { queue, config, lock, on_error, control } = self;
-        let shell = Shell {
+        self.check_path()?;
+        self.into_shell(work::handler(handler)).run(shutdown).await
+    }
+
+    /// The same once more, steered by the same handles.
+    fn again(&self) -> Self {
+        Self {
+            queue: self.queue.clone(),
+            config: self.config.clone(),
+            on_error: self.on_error.clone(),
+            control: Arc::clone(&self.control),
+            ..*self
+        }
+    }
+
+    /// Whether it can run: its queue is there, and has sessions if and only if the pump does.
+    async fn check(&self) -> Result<(), Error> {
+        self.check_path()?;
+        let has_sessions = self.queue.info().await?.settings.sessions;
+        let name = self.queue.name().clone();
+        match (has_sessions && !self.queue.is_dead_letters(), self.sessions) {
+            (true, None) => Err(Refusal::SessionRequired(name).into()),
+            (false, Some(_)) => Err(Refusal::SessionNotSupported(name).into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_path(&self) -> Result<(), Error> {
+        if self.sessions.is_some() && self.queue.is_dead_letters() {
+            return Err(Refusal::SessionNotSupported(self.queue.name().clone()).into());
+        }
+        Ok(())
+    }
+
+    fn into_shell(self, handler: Handler) -> Shell {
+        let Self { queue, config, sessions, idle_ms, lock, on_error, control } = self;
+        let rules = match sessions {
+            None => Rules::Queue(Flow::new(config)),
+            Some(sessions) => {
+                let accept_wait_ms = config.wait_ms;
+                let config = SessionFlowConfig { sessions, accept_wait_ms, idle_ms, flow: config };
+                Rules::Sessions(SessionFlow::new(config))
+            }
+        };
+        Shell {
             queue,
             handler,
             on_error,
             lock,
             control,
-            flow: Flow::new(config),
+            rules,
             tasks: JoinSet::new(),
-            receive: None,
+            receives: BTreeMap::new(),
+            accept: None,
+            sessions: BTreeMap::new(),
             held: HashMap::new(),
             due: ask::Batch::default(),
             counts: PumpCounts::default(),
             end: None,
-        };
-        shell.run(shutdown).await
+        }
     }
 }

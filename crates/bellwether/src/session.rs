@@ -1,5 +1,6 @@
 //! A session in a receiver's hands.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bellwether_core::command::{Command, NewContent, ReceiveMode};
@@ -51,9 +52,7 @@ impl AcceptSession {
             wait_ms: ms(self.wait),
         };
         match self.queue.ask(command).await?.outcome {
-            Outcome::Session(hold) => {
-                Ok(hold.map(|hold| Session { queue: self.queue, hold, closed: false }))
-            }
+            Outcome::Session(hold) => Ok(hold.map(|hold| Session::new(self.queue, hold))),
             other => unreachable_outcome(&other),
         }
     }
@@ -66,10 +65,14 @@ impl AcceptSession {
 pub struct Session {
     queue: Queue,
     hold: SessionHold,
-    closed: bool,
+    closed: AtomicBool,
 }
 
 impl Session {
+    fn new(queue: Queue, hold: SessionHold) -> Self {
+        Self { queue, hold, closed: AtomicBool::new(false) }
+    }
+
     /// Its name.
     pub fn id(&self) -> &SessionId {
         &self.hold.token.session
@@ -145,8 +148,13 @@ impl Session {
     }
 
     /// Lets go, so that another receiver can take it.
-    pub async fn close(mut self) -> Result<(), Error> {
-        self.closed = true;
+    pub async fn close(self) -> Result<(), Error> {
+        self.let_go().await
+    }
+
+    /// The same for one that others still look at.
+    pub(crate) async fn let_go(&self) -> Result<(), Error> {
+        self.closed.store(true, Ordering::Relaxed);
         let (queue, token) = (self.queue.name().clone(), self.hold.token.clone());
         self.queue.ask(Command::CloseSession { queue, token }).await?;
         Ok(())
@@ -155,7 +163,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if !self.closed {
+        if !*self.closed.get_mut() {
             let (queue, token) = (self.queue.name().clone(), self.hold.token.clone());
             self.queue.inner.tell(Command::CloseSession { queue, token });
         }

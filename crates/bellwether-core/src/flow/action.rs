@@ -78,6 +78,10 @@ pub enum Source {
     Settle,
     /// The user's handler.
     Handler,
+    /// Asking for a session.
+    Accept,
+    /// Letting go of a session.
+    Close,
 }
 
 /// In what way it went wrong.

@@ -13,7 +13,7 @@
 
 use super::action::{Action, Cause, Source, Why};
 use super::config::FlowConfig;
-use super::event::Arrival;
+use super::event::{Arrival, Trust};
 use crate::command::Disposition;
 use crate::name::LockToken;
 use crate::time::BootTime;
@@ -67,6 +67,33 @@ enum Renewal {
     Never,
     Due(BootTime),
     Asked(BootTime),
+    /// The hold of its session is renewed instead.
+    ByHold,
+}
+
+impl Trust {
+    /// Of a lock that holds for `lock_ms` from some time between `locked_at` and `now`.
+    pub(super) fn of(now: BootTime, locked_at: BootTime, lock_ms: u32) -> Self {
+        let trust_ms = u64::from(lock_ms) * TRUST_PERCENT / 100;
+        let ends_at = now.plus_ms(u64::from(lock_ms));
+        Self { trusted_until: locked_at.plus_ms(trust_ms), ends_at }
+    }
+
+    /// When to renew it: at half time, or at once if its answer was long on the way.
+    pub(super) fn renew_at(self, now: BootTime, lock_ms: u32) -> BootTime {
+        let trust_ms = u64::from(lock_ms) * TRUST_PERCENT / 100;
+        let left_ms = now.ms_until(self.trusted_until);
+        // A lock that is short from the start is renewed at half time too: renewed at once, and
+        // again on each answer, it would keep the engine busy with nothing else.
+        let at_once = left_ms < RENEW_AT_ONCE_MS.min(trust_ms / 2);
+        if at_once { now } else { now.plus_ms(left_ms.div_ceil(2)) }
+    }
+}
+
+/// When a renewal of unknown outcome is tried again.
+pub(super) fn renew_again_at(now: BootTime, ends_at: BootTime) -> BootTime {
+    let pause_ms = now.ms_until(ends_at) / 2;
+    now.plus_ms(pause_ms.clamp(AGAIN_MS_MIN, AGAIN_MS_MAX))
 }
 
 impl Delivery {
@@ -90,6 +117,24 @@ impl Delivery {
         delivery
     }
 
+    /// It is locked as long as its session is held.
+    pub(super) fn held_until(&mut self, trust: Trust) {
+        if !self.lost {
+            (self.trusted_until, self.ends_at) = (trust.trusted_until, trust.ends_at);
+            self.renewal = Renewal::ByHold;
+        }
+    }
+
+    pub(super) fn hold_lost(&mut self, token: LockToken, why: Why, actions: &mut Vec<Action>) {
+        if !self.lost {
+            self.lose(token, why, actions);
+        }
+    }
+
+    pub(super) fn renew_until(&self) -> BootTime {
+        self.renew_until
+    }
+
     pub(super) fn phase(&self) -> Phase {
         self.phase
     }
@@ -111,6 +156,16 @@ impl Delivery {
         self.phase == Phase::Running { told: false }
     }
 
+    /// It is on its way back to the queue.
+    pub(super) fn is_coming_back(&self) -> bool {
+        let (Phase::Settling { disposition, .. } | Phase::Unsettled { disposition, .. }) =
+            self.phase
+        else {
+            return false;
+        };
+        matches!(disposition, Disposition::Abandon { .. } | Disposition::Release)
+    }
+
     /// Nothing is open any more.
     pub(super) fn is_over(&self) -> bool {
         self.phase == Phase::Ended && !matches!(self.renewal, Renewal::Asked(_))
@@ -120,10 +175,15 @@ impl Delivery {
         !self.lost && matches!(self.phase, Phase::Waiting | Phase::Running { .. })
     }
 
+    /// Whoever keeps the hold says when it is over.
+    fn is_by_hold(&self) -> bool {
+        self.renewal == Renewal::ByHold
+    }
+
     pub(super) fn next_wake(&self) -> Option<BootTime> {
         let phase = match self.phase {
             Phase::Waiting => Some(self.trusted_until),
-            Phase::Running { .. } if !self.lost => Some(self.ends_at),
+            Phase::Running { .. } if !self.lost && !self.is_by_hold() => Some(self.ends_at),
             Phase::Unsettled { again_at, .. } => Some(again_at),
             _ => None,
         };
@@ -140,7 +200,7 @@ impl Delivery {
             Phase::Waiting if self.trusted_until <= now => {
                 self.settle(now, token, Disposition::Release, actions);
             }
-            Phase::Running { .. } if !self.lost && self.ends_at <= now => {
+            Phase::Running { .. } if self.ends_at <= now && !self.lost && !self.is_by_hold() => {
                 self.lose(token, Why::GivenUp, actions);
             }
             Phase::Unsettled { disposition, tries, again_at } if again_at <= now => {
@@ -240,8 +300,7 @@ impl Delivery {
             self.renewal = Renewal::Never;
             if self.is_held() {
                 report(Source::Renew, token, Why::Unknown, actions);
-                let pause_ms = now.ms_until(self.ends_at) / 2;
-                self.renew_at(now.plus_ms(pause_ms.clamp(AGAIN_MS_MIN, AGAIN_MS_MAX)));
+                self.renew_at(renew_again_at(now, self.ends_at));
             }
         }
     }
@@ -305,14 +364,9 @@ impl Delivery {
 
     /// The lock holds for `lock_ms` from some time between `locked_at` and `now`.
     fn trust(&mut self, now: BootTime, locked_at: BootTime, lock_ms: u32) {
-        let trust_ms = u64::from(lock_ms) * TRUST_PERCENT / 100;
-        self.trusted_until = locked_at.plus_ms(trust_ms);
-        self.ends_at = now.plus_ms(u64::from(lock_ms));
-        let left_ms = now.ms_until(self.trusted_until);
-        // A lock that is short from the start is renewed at half time too: renewed at once, and
-        // again on each answer, it would keep the engine busy with nothing else.
-        let at_once = left_ms < RENEW_AT_ONCE_MS.min(trust_ms / 2);
-        self.renew_at(if at_once { now } else { now.plus_ms(left_ms.div_ceil(2)) });
+        let trust = Trust::of(now, locked_at, lock_ms);
+        (self.trusted_until, self.ends_at) = (trust.trusted_until, trust.ends_at);
+        self.renew_at(trust.renew_at(now, lock_ms));
     }
 
     fn renew_at(&mut self, at: BootTime) {

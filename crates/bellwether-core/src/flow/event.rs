@@ -1,6 +1,8 @@
 //! What a flow hears from its shell.
 
+use super::action::Why;
 use crate::name::LockToken;
+use crate::time::BootTime;
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +59,16 @@ pub enum Event {
         /// Of which delivery.
         token: LockToken,
     },
+    /// The session is held as long as this, and with it everything that is locked under it.
+    Held {
+        /// How long.
+        trust: Trust,
+    },
+    /// The session is no longer ours, and nothing that was locked under it.
+    HoldLost {
+        /// In what way.
+        why: Why,
+    },
     /// The delivery is ended.
     Settled {
         /// Which delivery.
@@ -72,6 +84,15 @@ pub enum Event {
         /// Which delivery.
         token: LockToken,
     },
+}
+
+/// How long a lock is believed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trust {
+    /// No handler starts after this.
+    pub trusted_until: BootTime,
+    /// The lock is surely over.
+    pub ends_at: BootTime,
 }
 
 /// One delivery as it comes in.

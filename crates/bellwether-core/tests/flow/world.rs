@@ -13,16 +13,16 @@ use bellwether_core::time::BootTime;
 use crate::story::token;
 
 /// Chance, with the ways a world rolls it.
-struct Dice(Chance);
+pub(crate) struct Dice(pub(crate) Chance);
 
 impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.0.below(n)
     }
-    fn percent(&mut self, percent: u64) -> bool {
+    pub(crate) fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
-    fn pick<T: Copy>(&mut self, list: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len() as u64) as usize]
     }
 }

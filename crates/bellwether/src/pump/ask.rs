@@ -3,7 +3,7 @@
 use bellwether_core::command::{Command, Disposition, NewContent, Settlement};
 use bellwether_core::error::Refusal;
 use bellwether_core::limits;
-use bellwether_core::name::LockToken;
+use bellwether_core::name::{LockToken, SessionToken};
 use bellwether_core::outcome::Outcome;
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
@@ -12,6 +12,7 @@ use crate::delivery::Delivery;
 use crate::error::Error;
 use crate::handle::unreachable_outcome;
 use crate::queue::{Queue, Receive};
+use crate::session::{AcceptSession, Session};
 
 /// Changed properties in one command. Far below what a command may carry, because the store merges
 /// them with earlier changes and refuses the whole command if the sum is too large.
@@ -96,11 +97,37 @@ pub(super) async fn receive(
             deliveries.into_iter().map(release).collect()
         });
     }
-    // If the store handed out messages in that very moment they are given back. When it answers
-    // once more, that is on its way before everything anybody asks for from here on.
+    withdrawn_for_good(queue).await;
+    Ok(Vec::new())
+}
+
+/// The session that came; none if the wish was withdrawn.
+pub(super) async fn accept(
+    queue: &Queue,
+    accept: AcceptSession,
+    withdrawn: CancellationToken,
+) -> Result<Option<Session>, Error> {
+    if let Some(answer) = withdrawn.run_until_cancelled(accept.next()).await {
+        return answer;
+    }
+    withdrawn_for_good(queue).await;
+    Ok(None)
+}
+
+/// If the store handed something out in that very moment it is given back. When it answers once
+/// more, that is on its way before everything anybody asks for from here on.
+async fn withdrawn_for_good(queue: &Queue) {
     let command = Command::DescribeQueue { queue: queue.name().clone() };
     let _ = queue.ask(command).await;
-    Ok(Vec::new())
+}
+
+/// For how long the hold was started anew.
+pub(super) async fn renew_hold(queue: &Queue, session: &SessionToken) -> Result<u32, Error> {
+    let (name, token) = (queue.name().clone(), session.clone());
+    match queue.ask(Command::RenewSession { queue: name, token }).await?.outcome {
+        Outcome::Renewed { lock_ms, .. } => Ok(lock_ms),
+        other => unreachable_outcome(&other),
+    }
 }
 
 /// Whether asking again cannot help: the rules will say the same, or the store is gone.
@@ -111,10 +138,17 @@ pub(super) fn is_final(error: &Error) -> bool {
     }
 }
 
-/// Whether the store is gone for the rest of this process life, or the term the pump works under is
-/// over.
+/// Whether the store is gone for the rest of this process life, the term the pump works under is
+/// over, or it is the wrong pump: a queue has sessions or has none, from its creation on.
 pub(super) fn is_end(error: &Error) -> bool {
-    matches!(error, Error::Closed | Error::Fault(_) | Error::Refused(Refusal::Fenced { .. }))
+    match error {
+        Error::Closed | Error::Fault(_) => true,
+        Error::Refused(refusal) => matches!(
+            refusal,
+            Refusal::Fenced { .. } | Refusal::SessionRequired(_) | Refusal::SessionNotSupported(_)
+        ),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -35,8 +35,10 @@ pub enum PumpState {
 pub struct PumpCounts {
     /// Where it is in its life.
     pub state: PumpState,
-    /// A receive is in flight.
+    /// A receive is in flight, or a wish for a session.
     pub receiving: bool,
+    /// Sessions that are held.
+    pub sessions: usize,
     /// Messages that wait, locked, for a handler.
     pub waiting: usize,
     /// Handlers that run.
@@ -61,12 +63,14 @@ pub struct PumpCounts {
     pub renewed: u64,
     /// Locks lost under a running handler.
     pub lost: u64,
+    /// Times that the error callback panicked; what it was to be told is lost.
+    pub callback_panics: u64,
 }
 
 impl PumpCounts {
-    /// Nothing is received, held, run or settled.
+    /// Nothing is received, held, run or settled, and no session is held.
     pub fn is_quiet(&self) -> bool {
-        !self.receiving && self.waiting + self.running + self.settling == 0
+        !self.receiving && self.sessions + self.waiting + self.running + self.settling == 0
     }
 
     pub(super) fn settled(&mut self, disposition: Disposition) {

@@ -1,15 +1,17 @@
 //! What the loop does when the flow says so.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::command::Disposition;
-use bellwether_core::flow::{Action, Cause, Event, Source, Why};
-use bellwether_core::name::LockToken;
+use bellwether_core::flow::{Action, Cause, Event, SessionAction, SessionEvent, Source, Why};
+use bellwether_core::name::{LockToken, SessionToken};
 use tokio_util::sync::CancellationToken;
 
 use super::ask;
 use super::handle::PumpState;
 use super::report::PumpError;
+use super::rules::Task;
 use super::shell::{Heard, Held, Shell};
 use super::verdict::Failure;
 use super::work;
@@ -23,20 +25,85 @@ impl Shell {
         mut words: Option<Failure>,
     ) {
         let now = self.queue.inner.clock.boot();
-        for action in self.flow.step(now, event) {
-            match action {
-                Action::Report { source, token, why } => {
-                    let words = words.take_if(|_| token == about);
-                    self.report(source, token, why, words);
-                    token.inspect(|&token| self.forget(token));
-                }
-                action => self.perform(&action),
-            }
-        }
+        let tasks = self.rules.step(now, None, event);
+        self.perform_all(tasks, about, &mut words);
         about.inspect(|&token| self.forget(token));
     }
 
-    fn perform(&mut self, action: &Action) {
+    /// The same for what happened to a receive, of a session if there is one.
+    pub(super) fn step_in(
+        &mut self,
+        session: Option<SessionToken>,
+        event: Event,
+        mut words: Option<Failure>,
+    ) {
+        let now = self.queue.inner.clock.boot();
+        let tasks = self.rules.step(now, session, event);
+        self.perform_all(tasks, None, &mut words);
+    }
+
+    /// The same for what happened to a session.
+    pub(super) fn step_session(&mut self, event: SessionEvent, mut words: Option<Failure>) {
+        let now = self.queue.inner.clock.boot();
+        let tasks = self.rules.step_session(now, event);
+        self.perform_all(tasks, None, &mut words);
+    }
+
+    fn perform_all(
+        &mut self,
+        tasks: Vec<Task>,
+        about: Option<LockToken>,
+        words: &mut Option<Failure>,
+    ) {
+        for task in tasks {
+            match task {
+                Task::Messages(session, Action::Report { source, token, why }) => {
+                    let words = words.take_if(|_| token == about);
+                    self.report(source, session.as_ref(), token, why, words);
+                    token.inspect(|&token| self.forget(token));
+                }
+                Task::Messages(session, action) => self.perform(session, &action),
+                Task::Session(SessionAction::Report { session, source, why }) => {
+                    self.report(source, session.as_ref(), None, why, words.take());
+                }
+                Task::Session(action) => self.perform_session(action),
+            }
+        }
+        let rules = &self.rules;
+        self.sessions.retain(|session, _| rules.holds(session));
+    }
+
+    fn perform_session(&mut self, action: SessionAction) {
+        let queue = self.queue.clone();
+        match action {
+            SessionAction::Accept { attempt, wait_ms } => {
+                let accept = queue.accept_session().wait(Duration::from_millis(wait_ms));
+                let withdrawn = CancellationToken::new();
+                self.accept = Some(withdrawn.clone());
+                self.tasks.spawn(async move {
+                    Heard::Accepted(attempt, ask::accept(&queue, accept, withdrawn).await)
+                });
+            }
+            SessionAction::WithdrawAccept { .. } => {
+                self.accept.as_ref().inspect(|accept| accept.cancel());
+            }
+            SessionAction::Renew { session } => {
+                self.tasks.spawn(async move {
+                    let renewed = ask::renew_hold(&queue, &session).await;
+                    Heard::HoldRenewed(session, renewed)
+                });
+            }
+            SessionAction::Close { session } => {
+                let held = Arc::clone(&self.sessions[&session]);
+                self.tasks.spawn(async move { Heard::Closed(session, held.let_go().await) });
+            }
+            SessionAction::In { .. } | SessionAction::Report { .. } | SessionAction::Stopped => {
+                unreachable!("sorted out before")
+            }
+        }
+    }
+
+    fn perform(&mut self, session: Option<SessionToken>, action: &Action) {
         let queue = self.queue.clone();
         match *action {
             Action::Receive { attempt, max, wait_ms } => {
@@ -44,14 +111,18 @@ impl Shell {
                 if let Some(lock) = self.lock {
                     receive = receive.lock(lock);
                 }
+                if let Some(session) = &session {
+                    receive = receive.session(session.clone());
+                }
                 let withdrawn = CancellationToken::new();
-                self.receive = Some(withdrawn.clone());
+                self.receives.insert(session.clone(), withdrawn.clone());
                 self.tasks.spawn(async move {
-                    Heard::Received(attempt, ask::receive(&queue, receive, withdrawn).await)
+                    let received = ask::receive(&queue, receive, withdrawn).await;
+                    Heard::Received(session, attempt, received)
                 });
             }
             Action::Withdraw { .. } => {
-                self.receive.as_ref().inspect(|receive| receive.cancel());
+                self.receives.get(&session).inspect(|receive| receive.cancel());
             }
             Action::Handle { token } => {
                 let cancellation = CancellationToken::new();
@@ -59,7 +130,8 @@ impl Shell {
                 let Some(Held::Waiting(delivery)) = self.held.insert(token, running) else {
                     unreachable!("a handler is started once, for a delivery that waits")
                 };
-                let handling = work::handle(self.handler.clone(), delivery, cancellation);
+                let session = session.map(|session| Arc::clone(&self.sessions[&session]));
+                let handling = work::handle(self.handler.clone(), delivery, session, cancellation);
                 self.tasks.spawn(async move {
                     let (result, delivery) = handling.await;
                     Heard::Handled(token, result, delivery)
@@ -109,19 +181,24 @@ impl Shell {
     }
 
     pub(super) fn report(
-        &self,
+        &mut self,
         source: Source,
+        session: Option<&SessionToken>,
         token: Option<LockToken>,
         why: Why,
         error: Option<Failure>,
     ) {
         let queue = self.queue.path.clone();
         let sequence = token.map(|token| token.sequence);
-        PumpError { source, why, queue, sequence, error }.tell(self.on_error.as_ref());
+        let session = session.map(|session| session.session.clone());
+        let error = PumpError { source, why, queue, session, sequence, error };
+        if !error.tell(self.on_error.as_ref()) {
+            self.counts.callback_panics += 1;
+        }
     }
 
     fn forget(&mut self, token: LockToken) {
-        if !self.flow.knows(token)
+        if !self.rules.knows(token)
             && let Some(Held::Waiting(delivery)) = self.held.remove(&token)
         {
             // Its lock is lost: it is not ours to give back.
@@ -130,9 +207,10 @@ impl Shell {
     }
 
     pub(super) fn publish(&mut self) {
-        self.counts.receiving = self.receive.is_some();
-        self.counts.waiting = self.flow.waiting();
-        self.counts.running = self.flow.running();
+        self.counts.receiving = self.accept.is_some() || !self.receives.is_empty();
+        self.counts.sessions = self.sessions.len();
+        self.counts.waiting = self.rules.waiting();
+        self.counts.running = self.rules.running();
         let begun = self.counts.waiting + self.counts.running;
         self.counts.settling = self.held.len().saturating_sub(begun);
         self.control.counts.send_if_modified(|counts| {

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bellwether_core::flow::{Source, Why};
-use bellwether_core::name::{QueuePath, SequenceNumber};
+use bellwether_core::name::{QueuePath, SequenceNumber, SessionId};
 
 use super::verdict::Failure;
 
@@ -20,31 +20,45 @@ pub struct PumpError {
     pub why: Why,
     /// Where.
     pub queue: QueuePath,
-    /// With which message; none for a receive.
+    /// With which session, if the pump takes sessions; none for asking for one.
+    pub session: Option<SessionId>,
+    /// With which message; none for a receive or a session.
     pub sequence: Option<SequenceNumber>,
     /// The words of the store or of the handler, if there are any.
     pub error: Option<Failure>,
 }
 
 impl PumpError {
-    pub(super) fn tell(&self, on_error: Option<&OnError>) {
+    /// False if whoever was told panicked.
+    pub(super) fn tell(&self, on_error: Option<&OnError>) -> bool {
         if let Some(on_error) = on_error {
-            // Whoever is told of errors must not add to them.
-            let _ = catch_unwind(AssertUnwindSafe(|| on_error(self)));
+            return quietly(|| on_error(self));
         }
+        true
     }
+}
+
+/// Whoever is told of errors must not add to them. False if it panicked.
+pub(super) fn quietly(tell: impl FnOnce()) -> bool {
+    catch_unwind(AssertUnwindSafe(tell)).is_ok()
 }
 
 impl fmt::Display for PumpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.source {
             Source::Receive => "receiving",
+            Source::Renew if self.sequence.is_none() => "renewing the hold",
             Source::Renew => "renewing the lock",
             Source::Settle => "settling",
             Source::Handler => "the handler",
+            Source::Accept => "asking for a session",
+            Source::Close => "letting go",
         })?;
         if let Some(sequence) = self.sequence {
             write!(f, " of message {sequence}")?;
+        }
+        if let Some(session) = &self.session {
+            write!(f, " of session {:?}", session.as_str())?;
         }
         write!(f, " of queue {:?} ", self.queue.queue)?;
         f.write_str(match self.why {

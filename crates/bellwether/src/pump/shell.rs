@@ -1,12 +1,13 @@
 //! The loop between [`Flow`] and the store. It moves things and decides nothing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::command::Settlement;
-use bellwether_core::flow::{self, Arrival, Event, Flow, Source, Why};
-use bellwether_core::name::LockToken;
+use bellwether_core::error::Refusal;
+use bellwether_core::flow::{self, Arrival, Event, SessionEvent, Source, Why};
+use bellwether_core::name::{LockToken, SessionToken};
 use bellwether_core::time::BootTime;
 use bytes::Bytes;
 use tokio::task::JoinSet;
@@ -15,12 +16,14 @@ use tokio_util::sync::CancellationToken;
 use super::ask::{Batch, is_end, is_final};
 use super::handle::{Control, PumpCounts, PumpState, Wish};
 use super::report::OnError;
+use super::rules::Rules;
 use super::verdict::{Failure, Verdict};
 use super::work::Handler;
 use crate::clock::Clock;
 use crate::delivery::Delivery;
 use crate::error::Error;
 use crate::queue::Queue;
+use crate::session::Session;
 
 pub(super) struct Shell {
     pub(super) queue: Queue,
@@ -28,11 +31,14 @@ pub(super) struct Shell {
     pub(super) on_error: Option<OnError>,
     pub(super) lock: Option<Duration>,
     pub(super) control: Arc<Control>,
-    pub(super) flow: Flow,
+    pub(super) rules: Rules,
     /// Everything that runs beside the loop. The flow has stopped only when all were heard.
     pub(super) tasks: JoinSet<Heard>,
-    /// Withdraws the receive in flight.
-    pub(super) receive: Option<CancellationToken>,
+    /// Withdraws the receive in flight, of each session if there are sessions.
+    pub(super) receives: BTreeMap<Option<SessionToken>, CancellationToken>,
+    /// Withdraws the accept in flight.
+    pub(super) accept: Option<CancellationToken>,
+    pub(super) sessions: BTreeMap<SessionToken, Arc<Session>>,
     pub(super) held: HashMap<LockToken, Held>,
     pub(super) due: Batch,
     pub(super) counts: PumpCounts,
@@ -49,10 +55,13 @@ pub(super) enum Held {
 
 /// What came back from beside the loop.
 pub(super) enum Heard {
-    Received(u64, Result<Vec<Delivery>, Error>),
+    Received(Option<SessionToken>, u64, Result<Vec<Delivery>, Error>),
     Handled(LockToken, Result<Verdict, Failure>, Option<Delivery>),
     Renewed(LockToken, Result<u32, Error>),
     Settled(Vec<(Settlement, Result<(), Error>)>),
+    Accepted(u64, Result<Option<Session>, Error>),
+    HoldRenewed(SessionToken, Result<u32, Error>),
+    Closed(SessionToken, Result<(), Error>),
 }
 
 impl Shell {
@@ -72,7 +81,7 @@ impl Shell {
                     self.obey(wish);
                 }
                 Some(heard) = self.tasks.join_next() => self.hear_one(heard),
-                () = sleep(&clock, self.flow.next_wake()) => self.step(None, Event::Wake, None),
+                () = sleep(&clock, self.rules.next_wake()) => self.step(None, Event::Wake, None),
             }
             // What ended together is settled together.
             while let Some(heard) = self.tasks.try_join_next() {
@@ -85,6 +94,9 @@ impl Shell {
     }
 
     fn obey(&mut self, wish: Wish) {
+        if self.end.is_some() {
+            return;
+        }
         // The flow takes of these what fits.
         let (state, events) = match wish {
             Wish::Take => (PumpState::Taking, [Event::Start, Event::Resume]),
@@ -107,19 +119,26 @@ impl Shell {
 
     fn hear(&mut self, heard: Heard) {
         match heard {
-            Heard::Received(attempt, Ok(deliveries)) => {
-                self.receive = None;
+            Heard::Received(session, attempt, Ok(deliveries)) => {
+                self.receives.remove(&session);
                 let deliveries =
                     deliveries.into_iter().map(|delivery| self.hold(delivery)).collect();
-                self.step(None, Event::Received { attempt, deliveries }, None);
+                self.step_in(session, Event::Received { attempt, deliveries }, None);
             }
-            Heard::Received(attempt, Err(error)) => {
-                self.receive = None;
-                if is_end(&error) {
-                    self.end = Some(error.clone());
-                    self.control.wish.send_replace(Wish::Stop);
+            Heard::Received(session, attempt, Err(error)) => {
+                self.receives.remove(&session);
+                let end = is_end(&error).then(|| error.clone());
+                let is_lost = matches!(error, Error::Refused(Refusal::SessionLost(_)));
+                let failed = Event::ReceiveFailed { attempt };
+                match session {
+                    Some(session) if is_lost => {
+                        let lost = SessionEvent::Lost { session: session.clone() };
+                        self.step_session(lost, Some(error.into()));
+                        self.step_in(Some(session), failed, None);
+                    }
+                    session => self.step_in(session, failed, Some(error.into())),
                 }
-                self.step(None, Event::ReceiveFailed { attempt }, Some(error.into()));
+                self.end_with(end);
             }
             Heard::Handled(token, result, delivery) => self.handled(token, result, delivery),
             Heard::Renewed(token, Ok(lock_ms)) => {
@@ -147,6 +166,56 @@ impl Shell {
                     self.step(Some(token), event, words);
                 }
             }
+            Heard::Accepted(..) | Heard::HoldRenewed(..) | Heard::Closed(..) => {
+                self.hear_of_session(heard);
+            }
+        }
+    }
+
+    fn hear_of_session(&mut self, heard: Heard) {
+        let mut end = None;
+        let (event, words) = match heard {
+            Heard::Accepted(attempt, Ok(session)) => {
+                self.accept = None;
+                let session = session.map(|session| {
+                    let lock_ms = session.lock_duration().as_millis() as u32;
+                    let token = session.token().clone();
+                    self.sessions.insert(token.clone(), Arc::new(session));
+                    (token, lock_ms)
+                });
+                (SessionEvent::Accepted { attempt, session }, None)
+            }
+            Heard::Accepted(attempt, Err(error)) => {
+                self.accept = None;
+                end = is_end(&error).then(|| error.clone());
+                (SessionEvent::AcceptFailed { attempt }, Some(error))
+            }
+            Heard::HoldRenewed(session, Ok(lock_ms)) => {
+                self.counts.renewed += 1;
+                (SessionEvent::Renewed { session, lock_ms }, None)
+            }
+            Heard::HoldRenewed(session, Err(error)) if is_final(&error) => {
+                (SessionEvent::RenewRefused { session }, Some(error))
+            }
+            Heard::HoldRenewed(session, Err(error)) => {
+                (SessionEvent::RenewFailed { session }, Some(error))
+            }
+            Heard::Closed(session, Err(error)) if !is_final(&error) => {
+                (SessionEvent::CloseFailed { session }, Some(error))
+            }
+            Heard::Closed(session, _) => (SessionEvent::Closed { session }, None),
+            _ => unreachable!("heard of messages"),
+        };
+        self.step_session(event, words.map(Into::into));
+        self.end_with(end);
+    }
+
+    /// Some errors are the end of the pump. It is not wished for: who starts it again wants it to
+    /// take.
+    fn end_with(&mut self, error: Option<Error>) {
+        if error.is_some() {
+            self.obey(Wish::Stop);
+            self.end = error;
         }
     }
 
@@ -184,7 +253,7 @@ impl Shell {
     /// again. So the failure is reported here.
     fn settled_by_handler(&mut self, token: LockToken, result: Result<Verdict, Failure>) {
         if let Err(error) = result {
-            self.report(Source::Handler, Some(token), Why::Failed, Some(error));
+            self.report(Source::Handler, None, Some(token), Why::Failed, Some(error));
         }
         let verdict = flow::Verdict::SettledByHandler;
         self.step(Some(token), Event::HandlerDone { token, verdict }, None);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bellwether_core::flow;
 
-use crate::message::Overlay;
+use crate::message::{Message, Overlay};
 use crate::queue::ms;
 
 /// Why a handler failed, in its own words.
@@ -30,6 +30,10 @@ pub enum Verdict {
     Defer,
     /// Nothing was done: the message comes back at once and the delivery does not count.
     Release,
+    /// The work is done and this is the answer: it is sent to the message's `reply_to`, with the
+    /// message's id as its correlation id and `reply_to_session` as its session, and the message goes.
+    /// Dropped if the message names no queue for it.
+    Reply(Box<Message>),
 }
 
 impl Verdict {
@@ -38,10 +42,16 @@ impl Verdict {
         Self::DeadLetter { reason: reason.into(), description: description.into() }
     }
 
+    /// A reply with this body, or this message.
+    pub fn reply(message: impl Into<Message>) -> Self {
+        Self::Reply(Box::new(message.into()))
+    }
+
     /// The word for the rules; what travels beside it goes into `changes`.
     pub(super) fn into_core(self, changes: &mut Overlay) -> flow::Verdict {
         match self {
-            Self::Complete => {
+            // The reply has been sent.
+            Self::Complete | Self::Reply(_) => {
                 // A message that goes has no use for changes.
                 *changes = Overlay::default();
                 flow::Verdict::Complete

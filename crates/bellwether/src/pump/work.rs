@@ -7,16 +7,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
 use bellwether_core::command::Disposition;
-use bellwether_core::name::SequenceNumber;
+use bellwether_core::name::{LockToken, SequenceNumber};
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use super::verdict::{Failure, Verdict};
+use super::reply;
+use super::verdict::{Failure, IntoVerdict, Verdict};
 use crate::delivery::{Delivery, Received};
 use crate::message::{Message, Value};
+use crate::session::Session;
 
 pub(super) type Handler = Arc<dyn Fn(Work) -> Handling + Send + Sync>;
 pub(super) type Handling = Pin<Box<dyn Future<Output = Result<Verdict, Failure>> + Send>>;
+
+/// A user's function as a pump calls it.
+pub(super) fn handler<H, F>(handler: H) -> Handler
+where
+    H: Fn(Work) -> F + Send + Sync + 'static,
+    F: Future<Output: IntoVerdict> + Send + 'static,
+{
+    let handler = Arc::new(handler);
+    Arc::new(move |work| {
+        let handler = Arc::clone(&handler);
+        Box::pin(async move { handler(work).await.into_verdict() })
+    })
+}
 
 /// Where a delivery lies when its handler has ended; empty if the handler took it for itself.
 type Returned = Arc<Mutex<Option<Delivery>>>;
@@ -31,6 +46,8 @@ pub struct Work {
     delivery: Option<Delivery>,
     result: Results,
     returned: Returned,
+    /// What it belongs to, if the pump takes sessions.
+    held: Option<Arc<Session>>,
     cancellation: CancellationToken,
 }
 
@@ -45,9 +62,20 @@ impl Work {
         self.delivery().deliveries()
     }
 
+    /// The proof of this delivery; another one the next time.
+    pub fn token(&self) -> LockToken {
+        self.delivery().token()
+    }
+
     /// The message and what the store says of it.
     pub fn received(&self) -> &Received {
         self.delivery().received()
+    }
+
+    /// The held session it belongs to: its name, its state, its deferred messages. None if the pump
+    /// does not take sessions.
+    pub fn held_session(&self) -> Option<&Session> {
+        self.held.as_deref()
     }
 
     /// Fires when the lock is lost, so that the result will be dropped, or when the pump stops and
@@ -107,6 +135,7 @@ impl Drop for Work {
 pub(super) async fn handle(
     handler: Handler,
     delivery: Delivery,
+    held: Option<Arc<Session>>,
     cancellation: CancellationToken,
 ) -> (Result<Verdict, Failure>, Option<Delivery>) {
     let (returned, result) = (Returned::default(), Results::default());
@@ -114,6 +143,7 @@ pub(super) async fn handle(
         delivery: Some(delivery),
         result: Arc::clone(&result),
         returned: Arc::clone(&returned),
+        held,
         cancellation,
     };
     let handled = caught(async move { handler(work).await }).await;
@@ -124,6 +154,12 @@ pub(super) async fn handle(
             // What does not reach the job is given back by being dropped.
             let settled = delivery.complete_with(result).await;
             (settled.map(|_| Verdict::Complete).map_err(Into::into), None)
+        }
+        (Ok(Verdict::Reply(message)), Some(request), _) => {
+            (reply::send(&request, *message).await, Some(request))
+        }
+        (Ok(Verdict::Reply(_)), None, _) => {
+            (Err("a handler that takes the delivery sends its reply itself".into()), None)
         }
         (handled, delivery, _) => (handled, delivery),
     }
