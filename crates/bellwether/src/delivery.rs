@@ -370,10 +370,6 @@ impl Delivery {
         changes.description = Some(description);
     }
 
-    pub(crate) fn queue(&self) -> &Queue {
-        &self.queue
-    }
-
     /// The content of what its receiver changed, if it changed anything.
     pub(crate) fn changes(&self) -> Option<Bytes> {
         self.changes.as_ref().map(|changes| changes.encode())

@@ -200,6 +200,7 @@ impl Naive {
         self.decide(ticket, request)
     }
 
+    #[expect(clippy::too_many_lines, reason = "a line a command")]
     fn decide(&mut self, ticket: Ticket, request: &Request) -> Result<Option<Outcome>, Refusal> {
         let member = request.member.0;
         match &request.command {

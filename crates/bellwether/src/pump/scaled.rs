@@ -102,11 +102,18 @@ impl Pump {
 
     /// One more like this one, with a handle of its own.
     fn another(&self) -> Self {
-        let Self { queue, config, lock, on_error, .. } = self;
+        let Self { queue, config, lock, on_error, sessions, idle_ms, .. } = self;
         let mut config = config.clone();
         config.seed = crate::chance::random_u64();
-        let (queue, on_error) = (queue.clone(), on_error.clone());
-        Self { queue, config, lock: *lock, on_error, control: Arc::default() }
+        Self {
+            queue: queue.clone(),
+            config,
+            lock: *lock,
+            on_error: on_error.clone(),
+            sessions: *sessions,
+            idle_ms: *idle_ms,
+            control: Arc::default(),
+        }
     }
 }
 
