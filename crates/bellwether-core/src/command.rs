@@ -321,6 +321,16 @@ pub enum Command {
         /// Which.
         lease: LeaseName,
     },
+    /// Whether the queue takes its failures for an outage, and when it tries again.
+    DescribeOutage {
+        /// Which.
+        queue: QueueName,
+    },
+    /// Whatever was away is back: the queue hands out as ever. Answers with the outage it was in.
+    EndOutage {
+        /// Which.
+        queue: QueueName,
+    },
     /// Waits until the asking member is the next in line for the lease: its last chance to become
     /// warm before it is granted. Only who is the next is told, so a long line costs nothing.
     AwaitTurn {
@@ -498,9 +508,10 @@ pub enum Resting {
 pub enum Disposition {
     /// The work is done: the message goes.
     Complete,
-    /// The handler failed: the message comes back, after `delay_ms` if given.
+    /// The handler failed: the message comes back, after `delay_ms` if given, else when the queue's
+    /// settings say.
     Abandon {
-        /// Not before so long from now.
+        /// Not before so long from now; zero is at once.
         delay_ms: Option<u64>,
     },
     /// Given back unused: comes back and is not counted.

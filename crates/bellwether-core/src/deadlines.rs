@@ -94,6 +94,12 @@ impl<T: Copy + Ord> Deadlines<T> {
         self.late.retain(is_kept);
     }
 
+    /// All of them, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        let row = self.row.iter().filter(|place| place.is_taken).map(|place| &place.value);
+        row.chain(&self.late)
+    }
+
     fn find(&self, value: &T) -> Result<usize, usize> {
         self.row.binary_search_by(|place| place.value.cmp(value))
     }

@@ -261,9 +261,7 @@ impl Flow {
         match verdict {
             Verdict::Complete => self.config.auto_settle.then_some(Disposition::Complete),
             Verdict::Retry { after_ms: None } => Some(self.abandon(token)),
-            Verdict::Retry { after_ms: Some(ms) } => {
-                Some(Disposition::Abandon { delay_ms: (ms > 0).then_some(ms) })
-            }
+            Verdict::Retry { after_ms } => Some(Disposition::Abandon { delay_ms: after_ms }),
             Verdict::DeadLetter => Some(Disposition::DeadLetter),
             Verdict::Defer => Some(Disposition::Defer),
             Verdict::Release => Some(Disposition::Release),
@@ -274,6 +272,7 @@ impl Flow {
     fn abandon(&self, token: LockToken) -> Disposition {
         let count = self.deliveries.get(&token).map_or(0, Delivery::count);
         let ms = self.config.retry.delay_ms(count, self.config.seed, token);
+        // Without a delay of its own the pump leaves it to the queue.
         Disposition::Abandon { delay_ms: (ms > 0).then_some(ms) }
     }
 

@@ -57,6 +57,7 @@ pub mod lowest;
 pub mod member;
 pub mod message;
 pub mod name;
+mod outage;
 pub mod outcome;
 mod queue;
 mod ready;

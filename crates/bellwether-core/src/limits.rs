@@ -43,6 +43,12 @@ pub const LOCK_MS_MIN: u32 = 100;
 /// Longest lock (Storage queues allow seven days).
 pub const LOCK_MS_MAX: u32 = 7 * 24 * 3600 * 1000;
 
+/// Longest time a failed message stays away, or a queue pauses itself: who needs longer defers or
+/// schedules.
+pub const FAILURE_PAUSE_MS_MAX: u64 = 7 * 24 * 3600 * 1000;
+/// Messages that fail in a row before a queue pauses itself, at most: each is remembered.
+pub const OUTAGE_FAILURES_MAX: u32 = 1_000;
+
 /// Shortest lease: heartbeats cost nothing, but a scheduler's hiccup is 10 to 50 ms.
 pub const LEASE_MS_MIN: u64 = 100;
 /// Longest finite lease; longer ones are infinite.

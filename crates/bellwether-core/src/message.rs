@@ -136,6 +136,8 @@ pub enum Reason {
     Application,
     /// Delivered too often.
     MaxDeliveryCountExceeded,
+    /// Its receivers crashed while they had nothing else.
+    ConsumerCrashed,
     /// Its time-to-live ran out.
     TtlExpired,
     /// Forwarded too often.
@@ -148,9 +150,10 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason there is to be a dead letter.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Application,
         Self::MaxDeliveryCountExceeded,
+        Self::ConsumerCrashed,
         Self::TtlExpired,
         Self::MaxTransferHopCountExceeded,
         Self::ForwardTargetUnavailable,
@@ -162,6 +165,7 @@ impl Reason {
         match self {
             Self::None | Self::Application => None,
             Self::MaxDeliveryCountExceeded => Some("MaxDeliveryCountExceeded"),
+            Self::ConsumerCrashed => Some("ConsumerCrashed"),
             Self::TtlExpired => Some("TTLExpiredException"),
             Self::MaxTransferHopCountExceeded => Some("MaxTransferHopCountExceeded"),
             Self::ForwardTargetUnavailable => Some("ForwardTargetUnavailable"),

@@ -107,6 +107,8 @@ pub enum Outcome {
         /// It is.
         next: bool,
     },
+    /// The outage a queue is in; `None` if it is in none.
+    Outage(Option<OutageInfo>),
     /// A step of a backup; its bytes travel beside the outcome.
     Backup(BackupStep),
 }
@@ -209,6 +211,16 @@ pub enum Cause {
     Deferred,
     /// The queue is paused: its status forbids receiving.
     Paused,
+    /// The queue is in an outage and hands out one message at a time, to see whether it is over.
+    Outage {
+        /// When the next one is tried, from now; zero if one is or may be.
+        try_in_ms: u64,
+    },
+    /// Its receiver crashed, so it is handed out alone: it waits for a member that has nothing else.
+    Suspect {
+        /// How often.
+        crashes: u32,
+    },
     /// A receiver holds its session, and only that one receives from it.
     SessionHeld(Holder),
     /// An earlier message of its session waits for a retry.
@@ -221,6 +233,23 @@ pub enum Cause {
         /// How many, of the first [`crate::limits::EXPLAIN_MESSAGES_MAX`] in the queue.
         messages: u64,
     },
+}
+
+/// A queue takes its failures for an outage, and has paused itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutageInfo {
+    /// Since when.
+    pub since: WallTime,
+    /// So many different messages had failed in a row.
+    pub failures: u32,
+    /// The one that failed last; its properties may tell why.
+    pub last_failed: SequenceNumber,
+    /// Tries that failed since.
+    pub tries: u32,
+    /// When the next message is tried, from now; zero if it is or may be.
+    pub try_in_ms: u64,
+    /// The message that is being tried.
+    pub trying: Option<SequenceNumber>,
 }
 
 /// What a heartbeat brought to light.

@@ -10,6 +10,7 @@ use crate::name::{
     At, MemberSlot, Part, QueueId, QueueName, RequestNumber, SequenceNumber, SessionId,
     SessionToken, Ticket,
 };
+use crate::outage::Outage;
 use crate::outcome::{Counts, QueueInfo, Totals};
 use crate::ready::{LaneId, Ready};
 use crate::session::Sessions;
@@ -41,6 +42,8 @@ pub(crate) struct Queue {
     pub(crate) size_bytes: u64,
     /// Those who wait for a session, in order.
     pub(crate) accepts: BTreeMap<Ticket, AcceptDemand>,
+    /// Whether what all its messages need is away.
+    pub(crate) outage: Outage,
     /// When it was last used, for `delete_idle_ms`.
     pub(crate) used_at: BootTime,
 }
@@ -119,6 +122,7 @@ impl Queue {
             activity: Activity::default(),
             size_bytes: 0,
             accepts: BTreeMap::new(),
+            outage: Outage::default(),
             used_at,
         }
     }

@@ -4,6 +4,10 @@ use crate::error::Refusal;
 use crate::limits;
 use crate::name::QueueName;
 
+mod failures;
+
+pub use failures::{Backoff, Failures, FailuresPatch, OutagePolicy};
+
 /// How a queue behaves. Fixed at creation: `sessions`, `duplicate_window_ms` on or off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueSettings {
@@ -11,6 +15,8 @@ pub struct QueueSettings {
     pub lock_ms: u32,
     /// After so many counted deliveries a message is a dead letter.
     pub deliveries_max: u32,
+    /// What it does about deliveries that fail.
+    pub failures: Failures,
     /// Time-to-live of messages that name none, and the cut for those that do.
     pub ttl_ms: Option<u64>,
     /// Expired messages become dead letters instead of being dropped.
@@ -74,6 +80,7 @@ impl Default for QueueSettings {
         Self {
             lock_ms: 60_000,
             deliveries_max: 10,
+            failures: Failures::default(),
             ttl_ms: None,
             dead_letter_expired: false,
             duplicate_window_ms: None,
@@ -95,6 +102,7 @@ impl QueueSettings {
         Self {
             size_bytes_max: 1024 * 1024 * 1024,
             message_bytes_max: 256 * 1024,
+            failures: Failures::azure(),
             ..Self::default()
         }
     }
@@ -115,6 +123,7 @@ impl QueueSettings {
             limits::LOCK_MS_MAX.into(),
         )?;
         between("deliveries_max", self.deliveries_max.into(), 1, 1_000_000)?;
+        self.failures.check()?;
         between("size_bytes_max", self.size_bytes_max, 1, u64::MAX)?;
         between(
             "message_bytes_max",
@@ -162,6 +171,8 @@ pub struct SettingsPatch {
     pub lock_ms: Option<u32>,
     /// See [`QueueSettings::deliveries_max`].
     pub deliveries_max: Option<u32>,
+    /// See [`QueueSettings::failures`].
+    pub failures: FailuresPatch,
     /// See [`QueueSettings::ttl_ms`].
     pub ttl_ms: Option<Option<u64>>,
     /// See [`QueueSettings::dead_letter_expired`].
@@ -196,6 +207,7 @@ impl SettingsPatch {
         let new = QueueSettings {
             lock_ms: self.lock_ms.unwrap_or(old.lock_ms),
             deliveries_max: self.deliveries_max.unwrap_or(old.deliveries_max),
+            failures: self.failures.apply(old.failures)?,
             ttl_ms: self.ttl_ms.unwrap_or(old.ttl_ms),
             dead_letter_expired: self.dead_letter_expired.unwrap_or(old.dead_letter_expired),
             duplicate_window_ms: self.duplicate_window_ms.or(old.duplicate_window_ms),

@@ -100,6 +100,8 @@ pub struct QueueStats {
     /// When the oldest message that waits for a receiver was enqueued; `None` if none does, or if
     /// it stands behind very many that wait for something else.
     pub oldest_ready: Option<WallTime>,
+    /// It has paused itself because its messages fail in a row.
+    pub in_outage: bool,
 }
 
 /// One lease.

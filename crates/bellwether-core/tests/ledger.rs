@@ -8,6 +8,8 @@
 mod deliveries;
 #[path = "ledger/explaining.rs"]
 mod explaining;
+#[path = "ledger/failures.rs"]
+mod failures;
 #[path = "ledger/fences.rs"]
 mod fences;
 #[path = "ledger/forwarding.rs"]

@@ -93,7 +93,10 @@ pub mod wire;
 pub use bellwether_core as core;
 pub use bellwether_core::error::{LeaseRefusal, Refusal};
 pub use bellwether_core::name::{LeaseId, LeaseName, MemberId, SequenceNumber, Term};
-pub use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, Status};
+pub use bellwether_core::settings::{
+    Backoff, Durability, Failures, FailuresPatch, OutagePolicy, QueueSettings, SettingsPatch,
+    Status,
+};
 pub use clock::{Clock, Stopwatch, VirtualClock};
 pub use credential::{CREDENTIAL_BYTES_MAX, Credential};
 pub use delivery::{Delivery, Received};

@@ -64,7 +64,7 @@ pub use self::handle::{PumpCounts, PumpHandle, PumpState};
 use self::report::OnError;
 pub use self::report::PumpError;
 use self::shell::Shell;
-pub use self::verdict::{Failure, IntoVerdict, Verdict};
+pub use self::verdict::{Failure, IntoVerdict, Permanent, Verdict};
 use self::work::Handler;
 pub use self::work::Work;
 use crate::error::Error;

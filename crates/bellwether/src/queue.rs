@@ -9,7 +9,9 @@ use bellwether_core::few::Few;
 use bellwether_core::limits;
 use bellwether_core::message::NewMessage;
 use bellwether_core::name::{Part, QueueName, QueuePath, SequenceNumber, SessionId, SessionToken};
-use bellwether_core::outcome::{Explanation, Outcome, QueueInfo, Sequences, SessionInfo};
+use bellwether_core::outcome::{
+    Explanation, OutageInfo, Outcome, QueueInfo, Sequences, SessionInfo,
+};
 use bellwether_core::settings::SettingsPatch;
 use bellwether_core::time::WallTime;
 use bytes::Bytes;
@@ -251,6 +253,24 @@ impl Queue {
         let command = Command::DescribeQueue { queue: self.name().clone() };
         match self.ask(command).await?.outcome {
             Outcome::Queue(info) => Ok(*info),
+            other => unreachable_outcome(&other),
+        }
+    }
+
+    /// The outage the queue is in, having paused itself because its messages failed in a row; `None`
+    /// if it is in none.
+    pub async fn outage(&self) -> Result<Option<OutageInfo>, Error> {
+        self.ask_outage(Command::DescribeOutage { queue: self.name().clone() }).await
+    }
+
+    /// Says that whatever was away is back: the queue hands out as ever. Tells the outage it was in.
+    pub async fn end_outage(&self) -> Result<Option<OutageInfo>, Error> {
+        self.ask_outage(Command::EndOutage { queue: self.name().clone() }).await
+    }
+
+    async fn ask_outage(&self, command: Command) -> Result<Option<OutageInfo>, Error> {
+        match self.ask(command).await?.outcome {
+            Outcome::Outage(outage) => Ok(outage),
             other => unreachable_outcome(&other),
         }
     }

@@ -85,6 +85,8 @@ wire_enum!(Command, "a command", {
     53 => ResumeLease { lease },
     54 => AwaitTurn { lease, wait_ms },
     55 => MemberHealth { after, max },
+    81 => DescribeOutage { queue },
+    82 => EndOutage { queue },
 });
 
 wire_struct!(Receive { from, session, max, mode, wait_ms, lock_ms });

@@ -229,6 +229,7 @@ wire_enum!(Reason, "a reason", {
     5 => MaxTransferHopCountExceeded,
     6 => ForwardTargetUnavailable,
     7 => SessionIdIsNull,
+    80 => ConsumerCrashed,
 });
 
 const HAS_ID: u8 = 1 << 0;

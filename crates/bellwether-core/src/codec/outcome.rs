@@ -6,7 +6,8 @@ use crate::backup::BackupStep;
 use crate::name::SequenceNumber;
 use crate::outcome::{
     Beat, Cause, Counts, EndedBy, Explanation, Holder, LeaseState, LeftAs, MemberHealth,
-    MemberInfo, Outcome, QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo, Totals,
+    MemberInfo, OutageInfo, Outcome, QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo,
+    Totals,
 };
 
 wire_enum!(Outcome, "an outcome", {
@@ -36,6 +37,7 @@ wire_enum!(Outcome, "an outcome", {
     24 => Terms(terms),
     30 => MemberHealth(members),
     31 => Turn { next },
+    80 => Outage(info),
 });
 
 wire_struct!(TermInfo { term, kind, granted_at, holder, metadata, left_as });
@@ -108,7 +110,10 @@ wire_enum!(Cause, "what keeps a message", {
     8 => SessionHeld(holder),
     9 => SessionWaits { sequence },
     10 => Behind { messages },
+    80 => Outage { try_in_ms },
+    81 => Suspect { crashes },
 });
+wire_struct!(OutageInfo { since, failures, last_failed, tries, try_in_ms, trying });
 wire_struct!(Beat { resync, lost, step_down });
 wire_struct!(QueueInfo { name, settings, created_at, counts, totals });
 wire_struct!(Counts { ready, locked, scheduled, deferred, dead_letters, size_bytes });

@@ -20,6 +20,7 @@ const WORDS: &[&str] = &[
     // Settings.
     "lock_ms",
     "deliveries_max",
+    "failures",
     "ttl_ms",
     "dead_letter_expired",
     "duplicate_window_ms",

@@ -48,7 +48,8 @@ impl Default for FlowConfig {
 /// burns all tries in the first second of an outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// After the first delivery; zero for at once, always.
+    /// After the first delivery; zero leaves it to the queue, always: at once, unless its settings
+    /// say otherwise.
     pub base_ms: u64,
     /// After each further one so many times longer.
     pub factor: u32,
@@ -66,6 +67,9 @@ impl Default for Retry {
 }
 
 impl Retry {
+    /// The queue decides ([`crate::settings::Failures::retry`]).
+    pub const BY_QUEUE: Self = Self { base_ms: 0, factor: 1, max_ms: 0, jitter_percent: 0 };
+
     /// The delay after a message's `deliveries`th delivery failed.
     pub fn delay_ms(&self, deliveries: u32, seed: u64, token: LockToken) -> u64 {
         let growth = u64::from(self.factor).saturating_pow(deliveries.saturating_sub(1));

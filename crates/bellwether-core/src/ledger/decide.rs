@@ -10,6 +10,7 @@ use super::{Effects, Ledger};
 
 impl Ledger {
     /// `None` if the request waits, and is answered later.
+    #[allow(clippy::too_many_lines, reason = "every command is named once, in one list")]
     pub(super) fn decide(
         &mut self,
         now: Now,
@@ -25,6 +26,8 @@ impl Ledger {
             Command::Purge { from, before, max } => self.purge(now, from, *before, *max, fx),
             Command::Remove { from, sequences } => self.remove(now, from, sequences, fx),
             Command::DescribeQueue { queue } => self.describe_queue(queue),
+            Command::DescribeOutage { queue } => self.describe_outage(now, queue),
+            Command::EndOutage { queue } => self.end_outage(now, queue),
             Command::ListQueues { after, max } => Ok(self.list_queues(after.as_ref(), *max)),
             Command::Send { queue, messages } => self.send(now, queue, messages, fx),
             Command::Cancel { queue, sequences } => self.cancel(now, queue, sequences, fx),

@@ -3,7 +3,7 @@
 use crate::error::Refusal;
 use crate::limits;
 use crate::message::{Message, State};
-use crate::name::{MemberSlot, Part, QueueName, SequenceNumber, SessionId};
+use crate::name::{At, MemberSlot, Part, QueueName, SequenceNumber, SessionId};
 use crate::outcome::{Cause, Explanation, Holder, Outcome, SessionInfo};
 use crate::queue::Queue;
 use crate::session::Session;
@@ -32,6 +32,9 @@ impl Ledger {
         self.explain_state(now, queue, part, message, &mut causes);
         if !queue.settings.status.can_receive() {
             causes.push(Cause::Paused);
+        }
+        if let Some(outage) = queue.outage.info(now.boot).filter(|_| part == Part::Main) {
+            causes.push(Cause::Outage { try_in_ms: outage.try_in_ms });
         }
         if message.standing.state == State::Ready {
             self.explain_place(now, queue, part, sequence, message, &mut causes);
@@ -75,6 +78,10 @@ impl Ledger {
         causes: &mut Vec<Cause>,
     ) {
         let lane = queue.lane(part, message);
+        let at = At { queue: queue.id, part, sequence };
+        if self.is_suspect(at, &message.standing) {
+            causes.push(Cause::Suspect { crashes: message.standing.crashes.into() });
+        }
         if let Some(session) = queue.sessions.get(lane) {
             causes.extend(self.session_holder(now, session).map(Cause::SessionHeld));
             let waits_for = session.delayed.first().filter(|first| **first < sequence.0);

@@ -151,6 +151,8 @@ impl Command {
         matches!(
             self,
             Self::DescribeQueue { .. }
+                | Self::DescribeOutage { .. }
+                | Self::EndOutage { .. }
                 | Self::ListQueues { .. }
                 | Self::Peek { .. }
                 | Self::GetSessionState { .. }

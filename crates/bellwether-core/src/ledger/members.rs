@@ -29,6 +29,8 @@ pub(super) struct Member {
     pub(super) beaten_at: BootTime,
     /// When its presence ended.
     pub(super) gone_at: Option<BootTime>,
+    /// It went by its own word; in memory only, like the connection on which it said so.
+    pub(super) said_goodbye: bool,
     /// Leases that name it, with the slot, whether or not its heartbeats renew them.
     pub(super) holds: BTreeSet<(LeaseName, u32)>,
     /// Leases its heartbeats renew: those both sides agree on.
@@ -118,6 +120,7 @@ impl Ledger {
             seen_at: now.boot,
             beaten_at: now.boot,
             gone_at: None,
+            said_goodbye: false,
             holds: BTreeSet::new(),
             renewing: Renewing::default(),
             beat_armed: None,
@@ -248,6 +251,9 @@ impl Ledger {
         fx: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         // A goodbye is the holder's own word: its leases are free at once.
+        if let Some(member) = self.members.get_mut(&slot) {
+            member.said_goodbye = true;
+        }
         self.end_and_release(now, slot, by, fx)
     }
 
@@ -261,7 +267,16 @@ impl Ledger {
     ) -> Result<Outcome, Refusal> {
         match how {
             // The work has ended with the process that did it: as good as a goodbye.
-            Loss::Died => self.end_and_release(now, slot, EndedBy::Died, fx),
+            Loss::Died => {
+                // Who says goodbye may have passed its deliveries on: their tokens are numbers.
+                let is_here = |member: &Member| !member.said_goodbye;
+                if self.members.get(&slot).is_some_and(is_here)
+                    && !cfg!(planted_bug = "dead_keep_locks")
+                {
+                    self.end_locks(now, slot);
+                }
+                self.end_and_release(now, slot, EndedBy::Died, fx)
+            }
             // The member may be here and come back: what is not free by its own wish stays.
             Loss::Disconnected if !self.members.contains_key(&slot) => Err(Refusal::MemberGone),
             Loss::Disconnected => {

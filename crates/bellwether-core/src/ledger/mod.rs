@@ -21,10 +21,12 @@ mod keep;
 mod lease_timers;
 mod leases;
 mod members;
+mod outages;
 mod queues;
 mod receive;
 mod renewing;
 mod send;
+mod serve;
 mod sessions;
 mod set;
 mod settle;
@@ -32,6 +34,7 @@ mod slots;
 mod snapshot;
 mod stats;
 mod steering;
+mod suspects;
 mod tick;
 mod timers;
 mod unsettled;
@@ -56,8 +59,12 @@ use crate::time::{BootTime, Now};
 
 use fences::Fences;
 pub use snapshot::SnapshotCursor;
+use suspects::Suspects;
 use timers::{Timer, Timers};
 use unsettled::Unsettled;
+
+/// How often a step looks again at what its own serving has stirred.
+const STIRRED_ROUNDS_MAX: usize = 8;
 
 /// What a step brought about, in order.
 #[derive(Clone, Debug, Default)]
@@ -122,6 +129,7 @@ pub struct Ledger {
     fences: Fences,
     timers: Timers,
     unsettled: Unsettled,
+    suspects: Suspects,
     /// All messages of all queues.
     messages: u64,
     /// All remembered message ids of all queues.
@@ -173,6 +181,7 @@ impl Ledger {
             fences: Fences::default(),
             timers: Timers::default(),
             unsettled: Unsettled::default(),
+            suspects: Suspects::default(),
             messages: 0,
             seen: 0,
         }
@@ -276,9 +285,7 @@ impl Ledger {
             }
         }
         #[cfg(not(planted_bug = "lose_wake_up"))]
-        for (queue, part, lane) in touched {
-            self.serve(now, queue, part, lane, fx);
-        }
+        self.serve_lanes(now, touched, fx);
         #[cfg(planted_bug = "lose_wake_up")]
         let _ = touched;
         self.serve_stirred(now, fx);
@@ -297,9 +304,13 @@ impl Ledger {
         for index in std::mem::take(&mut self.stirred_lines) {
             self.tell_next(index, fx);
         }
-        // What these stir again is served by the next step.
-        for (queue, part, lane) in std::mem::take(&mut self.stirred) {
-            self.serve(now, queue, part, lane, fx);
+        // What is left then is served by the next step.
+        for _ in 0..STIRRED_ROUNDS_MAX {
+            let stirred = std::mem::take(&mut self.stirred);
+            if stirred.is_empty() {
+                break;
+            }
+            self.serve_lanes(now, stirred, fx);
         }
     }
 
@@ -311,6 +322,11 @@ impl Ledger {
             return None;
         }
         let lane = queue.lane(at.part, message);
+        let message = *message;
+        if self.show_suspect(at, lane, &message) {
+            return Some(lane);
+        }
+        let queue = self.queues.get_mut(&at.queue)?;
         queue.shelf_mut(at.part).ready.insert(lane, at.sequence.0);
         if let Some(session) = queue.sessions.get_mut(lane) {
             session.unseen.remove(&at.sequence.0);
@@ -342,11 +358,14 @@ impl Ledger {
             // It was in use until now.
             self.touch_queue(self.clock, queue);
         }
-        if let Some((member, number, until)) = until {
+        if let Some((member_slot, number, until)) = until {
             self.timers.boot.remove(&(until, Timer::Wait(ticket)));
-            if let Some(member) = self.members.get_mut(&member) {
+            if let Some(member) = self.members.get_mut(&member_slot) {
                 member.waits.remove(&ticket);
                 member.waiting_numbers.remove(&number);
+            }
+            if let Waits::Messages(queue, Part::Main, lane) = waits {
+                self.demand_left(member_slot, queue, lane);
             }
         }
         true

@@ -56,6 +56,8 @@ impl Ledger {
         let (id, created_at) = (queue.id, queue.created_at);
         let forwards = settings.forward_to.is_some() && queue.settings.forward_to.is_none();
         let opens = settings.status.can_receive() && !queue.settings.status.can_receive();
+        let (closes, heeds_outages) =
+            (!settings.status.can_receive(), settings.failures.outage.is_some());
         let change = Change::Queue {
             id,
             name: queue.name.clone(),
@@ -67,9 +69,16 @@ impl Ledger {
         if forwards {
             self.forwarding.insert(id);
         }
+        if closes {
+            self.let_go_for(id, None);
+        }
+        if !heeds_outages {
+            self.outage_ends(id);
+        }
         if opens {
             self.serve_all(now, id, fx);
         }
+        self.serve_stirred(now, fx);
         Ok(Outcome::Queue(Box::new(self.queues[&id].info())))
     }
 

@@ -7,29 +7,32 @@ use crate::error::{Operation, Refusal};
 use crate::limits;
 use crate::message::{Lock, Message, MessageView, Standing, State};
 use crate::name::{
-    At, DeliveryNumber, MemberSlot, Part, QueueId, QueuePath, RequestNumber, SequenceNumber,
-    SessionId, SessionToken, Ticket,
+    At, DeliveryNumber, MemberSlot, Part, QueueId, QueuePath, SequenceNumber, SessionId,
+    SessionToken, Ticket,
 };
-use crate::outcome::{Answer, Barrier, Outcome};
+use crate::outage::Gate;
+use crate::outcome::Outcome;
 use crate::queue::{Demand, Queue};
 use crate::ready::LaneId;
 use crate::time::{Now, WallTime};
 
-use super::keep::deliveries;
 use super::set::with_session_lock;
-use super::{Effects, Ledger, Waits, check_count, refuse};
+use super::suspects::Turn;
+use super::{Effects, Ledger, Waits, check_count};
 
 /// Room for so many is made with the first message that is taken.
 const TAKEN_AT_FIRST: usize = 16;
 
 /// How messages are taken: by whom and how long.
 #[derive(Clone, Copy)]
-struct Take {
-    lane: LaneId,
-    member: MemberSlot,
-    mode: ReceiveMode,
-    max: u32,
-    lock_ms: u32,
+pub(super) struct Take {
+    pub(super) lane: LaneId,
+    pub(super) member: MemberSlot,
+    pub(super) mode: ReceiveMode,
+    pub(super) max: u32,
+    pub(super) lock_ms: u32,
+    /// Who gets nothing now waits.
+    pub(super) waits: bool,
 }
 
 impl Ledger {
@@ -59,7 +62,8 @@ impl Ledger {
         queue.used_at = now.boot;
         self.check_unsettled(request.member, receive.mode, 1)?;
         let max = receive.max.clamp(1, limits::RECEIVE_MESSAGES_MAX);
-        let take = Take { lane, member: request.member, mode: receive.mode, max, lock_ms };
+        let (mode, waits) = (receive.mode, receive.wait_ms > 0);
+        let take = Take { lane, member: request.member, mode, max, lock_ms, waits };
         let taken = self.take(now, id, part, take, Ok(()), fx)?;
         if !taken.is_empty() || receive.wait_ms == 0 {
             return Ok(Some(Outcome::Received(taken)));
@@ -83,7 +87,7 @@ impl Ledger {
         }
     }
 
-    fn check_unsettled(
+    pub(super) fn check_unsettled(
         &self,
         member: MemberSlot,
         mode: ReceiveMode,
@@ -97,7 +101,7 @@ impl Ledger {
     }
 
     /// Takes up to `take.max` messages out of a lane; if there is one for it and it may.
-    fn take(
+    pub(super) fn take(
         &mut self,
         now: Now,
         id: QueueId,
@@ -106,8 +110,44 @@ impl Ledger {
         may: Result<(), Refusal>,
         fx: &mut Effects,
     ) -> Result<Vec<MessageView>, Refusal> {
+        let gate = self.gate(id, part, take.mode);
+        let max = match gate {
+            Gate::Open => take.max.min(self.unsettled_room(take.member, take.mode)),
+            Gate::One => 1,
+            Gate::Shut => return Ok(Vec::new()),
+        };
+        // In an outage nobody is kept free for anything.
+        let take = Take { waits: take.waits && gate == Gate::Open, ..take };
+        let taken = match self.turn(now, id, part, &take, fx) {
+            Turn::Nothing => Vec::new(),
+            Turn::Suspect(sequence) => {
+                let at = At { queue: id, part, sequence };
+                let Some(message) = self.message(at).copied() else { return Ok(Vec::new()) };
+                may?;
+                vec![self.hand_out(now, at, message, take, fx)]
+            }
+            Turn::Lane => self.take_from_lane(now, id, part, take, max, may, fx)?,
+        };
+        if let (Gate::One, Some(view)) = (gate, taken.first())
+            && let Some(queue) = self.queues.get_mut(&id)
+        {
+            queue.outage.tries(view.sequence, view.message.standing.number);
+        }
+        Ok(taken)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "what is taken, from where and how")]
+    fn take_from_lane(
+        &mut self,
+        now: Now,
+        id: QueueId,
+        part: Part,
+        take: Take,
+        max: u32,
+        may: Result<(), Refusal>,
+        fx: &mut Effects,
+    ) -> Result<Vec<MessageView>, Refusal> {
         let lane = take.lane;
-        let max = take.max.min(self.unsettled_room(take.member, take.mode));
         let mut taken = Vec::new();
         let (mut expired, mut bytes, mut is_refused) = (0, 0, false);
         while taken.len() < max as usize && expired < limits::TICK_WORK_MAX {
@@ -117,24 +157,31 @@ impl Ledger {
                 break;
             }
             let shelf = queue.shelf_mut(part);
+            let at = At { queue: id, part, sequence: SequenceNumber(sequence) };
             let Some(message) = shelf.messages.get(sequence).copied() else {
                 shelf.ready.pop(lane);
                 continue;
             };
             let is_expired = part == Part::Main && message.expires_at <= now.wall;
-            is_refused = may.is_err() && message.standing.state == State::Ready && !is_expired;
+            let is_to_be_had = message.standing.state == State::Ready && !is_expired;
+            let is_suspect = lane != 0 && is_to_be_had && self.is_suspect(at, &message.standing);
+            if is_suspect && !self.suspect_in_session(id, &take, taken.len()) {
+                break;
+            }
+            is_refused = may.is_err() && is_to_be_had;
             if is_refused {
                 break;
             }
             // Of one message that is asked for nobody needs to know how long it is.
-            if take.max > 1 && message.standing.state == State::Ready && !is_expired {
+            if take.max > 1 && is_to_be_had {
                 bytes += bytes_of(&self.contents, &message);
                 if bytes > limits::RECEIVE_BYTES_MAX && !taken.is_empty() {
                     break;
                 }
             }
-            shelf.ready.pop(lane);
-            let at = At { queue: id, part, sequence: SequenceNumber(sequence) };
+            if let Some(queue) = self.queues.get_mut(&id) {
+                queue.shelf_mut(part).ready.pop(lane);
+            }
             if message.standing.state != State::Ready {
                 continue;
             }
@@ -149,6 +196,9 @@ impl Ledger {
                 taken.reserve_exact((take.max as usize).min(TAKEN_AT_FIRST));
             }
             taken.push(view);
+            if is_suspect {
+                break;
+            }
         }
         if expired == limits::TICK_WORK_MAX {
             // There may be more behind those that expired; the next step looks.
@@ -205,76 +255,6 @@ impl Ledger {
         }
     }
 
-    /// Serves those who wait for a lane, first come first served.
-    pub(super) fn serve(
-        &mut self,
-        now: Now,
-        id: QueueId,
-        part: Part,
-        lane: LaneId,
-        fx: &mut Effects,
-    ) {
-        loop {
-            let Some(queue) = self.queues.get(&id) else { return };
-            if !queue.settings.status.can_receive() {
-                return;
-            }
-            let range = (lane, Ticket(0))..=(lane, Ticket(u64::MAX));
-            let Some(((_, ticket), demand)) = queue.shelf(part).demands.range(range).next() else {
-                break;
-            };
-            let (ticket, demand) = (*ticket, demand.clone());
-            if let Err(refusal) = self.check_unsettled(demand.member, demand.mode, 1) {
-                self.withdraw(ticket);
-                refuse(ticket, refusal, fx);
-                continue;
-            }
-            let take = Take {
-                lane,
-                member: demand.member,
-                mode: demand.mode,
-                max: demand.max,
-                lock_ms: demand.lock_ms,
-            };
-            let may = self.check_waiting(now, ticket);
-            let taken = match self.take(now, id, part, take, may, fx) {
-                Ok(taken) if taken.is_empty() => break,
-                Ok(taken) => taken,
-                Err(refusal) => {
-                    self.withdraw(ticket);
-                    refuse(ticket, refusal, fx);
-                    continue;
-                }
-            };
-            self.withdraw(ticket);
-            let barrier = match demand.mode {
-                ReceiveMode::PeekLock => Barrier::Appended,
-                ReceiveMode::ReceiveAndDelete => Barrier::Durable,
-            };
-            if let Some(kept) = deliveries(id, part, &taken) {
-                self.keep(now, demand.member, demand.number, RequestNumber(0), kept, fx);
-            }
-            fx.answers.push(Answer { ticket, result: Ok(Outcome::Received(taken)), barrier });
-        }
-        if lane != 0 {
-            self.serve_accepts(now, id, fx);
-        }
-    }
-
-    /// Serves everybody who waits for anything in a queue.
-    pub(super) fn serve_all(&mut self, now: Now, id: QueueId, fx: &mut Effects) {
-        for part in [Part::Main, Part::Dead] {
-            let Some(queue) = self.queues.get(&id) else { return };
-            let mut lanes: Vec<LaneId> =
-                queue.shelf(part).demands.keys().map(|(lane, _)| *lane).collect();
-            lanes.dedup();
-            for lane in lanes {
-                self.serve(now, id, part, lane, fx);
-            }
-        }
-        self.serve_accepts(now, id, fx);
-    }
-
     #[allow(clippy::too_many_arguments, reason = "the fields of one command")]
     pub(super) fn receive_deferred(
         &mut self,
@@ -312,7 +292,7 @@ impl Ledger {
             return Err(Refusal::TooLarge { what, bytes, bytes_max });
         }
         self.touch_queue(now, id);
-        let take = Take { lane, member, mode, max: u32::MAX, lock_ms };
+        let take = Take { lane, member, mode, max: u32::MAX, lock_ms, waits: false };
         let mut taken = Vec::with_capacity(sequences.len());
         for sequence in sequences {
             // The same number twice in one request is handed out once.

@@ -8,7 +8,7 @@
 use crate::change::{Change, Departure};
 use crate::content::{ContentId, Place};
 use crate::message::{Lock, Message, Standing, State};
-use crate::name::{At, DeliveryNumber, QueueId, SessionId};
+use crate::name::{At, DeliveryNumber, Part, QueueId, SequenceNumber, SessionId};
 use crate::queue::Queue;
 use crate::ready::LaneId;
 use crate::settings::Durability;
@@ -118,11 +118,13 @@ impl Ledger {
         self.forwarding.remove(&id);
         self.messages -= queue.len();
         self.timers.forget_queue(id);
-        for shelf in [&queue.main, &queue.dead] {
-            for (_, message) in shelf.messages.range(0) {
+        for (part, shelf) in [(Part::Main, &queue.main), (Part::Dead, &queue.dead)] {
+            for (sequence, message) in shelf.messages.range(0) {
                 self.contents.let_go(message.content, &mut fx.dropped);
                 self.contents.let_go(message.standing.overlay, &mut fx.dropped);
                 self.unsettled.change(Some(&message.standing.state), None);
+                let at = At { queue: id, part, sequence: SequenceNumber(sequence) };
+                self.track(at, queue.lane(part, message), Some(&message.standing), None);
             }
         }
         for session in queue.sessions.after(None) {
@@ -189,6 +191,8 @@ impl Ledger {
             queue.size_bytes -= self.contents.let_go(old.standing.overlay, &mut fx.dropped);
         }
         self.unsettled.change(Some(&old.standing.state), Some(&new.standing.state));
+        self.track(at, lane, Some(&old.standing), Some(&new.standing));
+        let Some(queue) = self.queues.get_mut(&at.queue) else { return };
         self.timers.unset(at, &old.standing.state);
         if queue.leave(at, &old) {
             self.stirred.insert((at.queue, at.part, lane));
@@ -229,7 +233,10 @@ impl Ledger {
             queue.activity.count_completed(message.standing.deliveries + 1);
         }
         self.messages -= 1;
+        let lane = queue.lane(at.part, &message);
         self.unsettled.change(Some(&message.standing.state), None);
+        self.track(at, lane, Some(&message.standing), None);
+        let Some(queue) = self.queues.get_mut(&at.queue) else { return };
         self.timers.unset(at, &message.standing.state);
         self.timers.unset_expiry(at, &message);
         let mut stirs = queue.leave(at, &message);
@@ -295,9 +302,11 @@ impl Ledger {
         if let Some(session) = queue.sessions.get_mut(message.session) {
             session.messages += 1;
         }
+        let lane = queue.lane(at.part, message);
+        queue.enter(at, message);
         self.unsettled.change(None, Some(&message.standing.state));
         self.timers.set(at, message);
-        queue.enter(at, message);
+        self.track(at, lane, None, Some(&message.standing));
     }
 }
 

@@ -10,6 +10,7 @@ use crate::name::{At, LockToken, Part, QueueId, QueuePath};
 use crate::outcome::Outcome;
 use crate::time::{Now, WallTime};
 
+use super::outages::Judged;
 use super::{Effects, Ledger, check_count};
 
 /// How a message comes back from a delivery.
@@ -83,6 +84,7 @@ impl Ledger {
         };
         match settlement.disposition {
             Disposition::Complete => {
+                self.went_well(at, &message);
                 self.emit(now, Change::Gone { at, why: Departure::Completed }, fx);
             }
             Disposition::Abandon { delay_ms } => {
@@ -95,8 +97,10 @@ impl Ledger {
                 let overlay = overlay.unwrap_or(message.standing.overlay);
                 let standing = Standing { state: State::Deferred, overlay, ..message.standing };
                 self.emit(now, Change::Standing { at, standing }, fx);
+                self.says_nothing(at, &message);
             }
             Disposition::DeadLetter => {
+                self.says_nothing(at, &message);
                 self.dead_letter(now, at, Reason::Application, overlay, fx);
             }
         }
@@ -152,11 +156,15 @@ impl Ledger {
     ) {
         let State::Locked(lock) = message.standing.state else { return };
         let old = message.standing;
+        let Judged { how, delay_ms_min } = self.judge(now, at, &message, how);
         #[cfg(not(planted_bug = "count_forgotten"))]
         let counted = u32::from(how != Return::Release);
         #[cfg(planted_bug = "count_forgotten")]
         let counted = u32::from(how == Return::Failure);
-        let delay = delay_ms.filter(|ms| *ms > 0);
+        let failures = old.failures.saturating_add(u16::from(how == Return::Failure));
+        let delay_ms = delay_ms.or_else(|| self.retry_ms(at, how, failures));
+        let delay = delay_ms.map(|ms| ms.max(delay_ms_min)).or(Some(delay_ms_min));
+        let delay = delay.filter(|ms| *ms > 0);
         let state = match (lock.deferred, delay) {
             (true, _) => State::Deferred,
             (false, Some(ms)) => State::Delayed { due: now.wall.plus_ms(ms) },
@@ -165,7 +173,7 @@ impl Ledger {
         let standing = Standing {
             state,
             deliveries: old.deliveries + counted,
-            failures: old.failures.saturating_add(u16::from(how == Return::Failure)),
+            failures,
             crashes: old.crashes.saturating_add(u16::from(how == Return::Crash)),
             releases: old.releases.saturating_add(u16::from(how == Return::Release)),
             overlay: overlay.unwrap_or(old.overlay),
@@ -176,7 +184,9 @@ impl Ledger {
             return;
         }
         let deliveries_max = self.queues[&at.queue].settings.deliveries_max;
-        if counted > 0 && standing.deliveries >= deliveries_max {
+        if how == Return::Crash && self.is_convicted(at, &old, &standing) {
+            self.dead_letter(now, at, Reason::ConsumerCrashed, None, fx);
+        } else if counted > 0 && standing.deliveries >= deliveries_max {
             self.dead_letter(now, at, Reason::MaxDeliveryCountExceeded, None, fx);
         } else if message.expires_at <= now.wall && state != State::Deferred {
             debug_assert!(message.expires_at != WallTime::NEVER);
@@ -184,6 +194,22 @@ impl Ledger {
         } else if state == State::Ready {
             self.forward(now, at, fx);
         }
+    }
+
+    /// How long the queue keeps away what failed, if nobody said how long.
+    fn retry_ms(&self, at: At, how: Return, failures: u16) -> Option<u64> {
+        let retry = self.queues.get(&at.queue)?.settings.failures.retry?;
+        let is_failure = how == Return::Failure && at.part == Part::Main;
+        is_failure.then(|| retry.delay_ms(failures.into(), at.sequence.0))
+    }
+
+    /// Whether a crash was one too many. The first one proves nothing: others may have been there.
+    fn is_convicted(&self, at: At, old: &Standing, new: &Standing) -> bool {
+        let is_alone =
+            self.is_suspect(at, old) && matches!(old.state, State::Locked(lock) if !lock.deferred);
+        let crashes_max = self.queues[&at.queue].settings.failures.crashes_max;
+        (is_alone && u32::from(new.crashes) > crashes_max)
+            || cfg!(planted_bug = "first_crash_convicts")
     }
 
     /// A lock ran out: its receiver is taken for dead.

@@ -65,6 +65,7 @@ impl Queue {
             totals: info.totals,
             activity: self.activity,
             oldest_ready: self.oldest_ready(),
+            in_outage: self.outage.is_on(),
         }
     }
 

@@ -54,6 +54,7 @@ impl Ledger {
             Timer::Wait(ticket) => self.wait_fired(now, ticket, fx),
             Timer::Idle(queue) => self.idle_fired(now, due, queue, fx),
             Timer::Seen(queue) => self.seen_fired(now, queue),
+            Timer::Try(queue) => self.try_fired(due, queue),
             Timer::Member(slot) => self.member_fired(now, due, slot, fx),
             Timer::Lease(index, slot) => self.lease_fired(now, due, (index, slot), fx),
         }

@@ -22,6 +22,8 @@ pub(super) enum Timer {
     Wait(Ticket),
     Idle(QueueId),
     Seen(QueueId),
+    /// In an outage one message may be tried.
+    Try(QueueId),
     Member(MemberSlot),
     /// Which, and which of its slots.
     Lease(u32, u32),
@@ -94,7 +96,10 @@ impl Timers {
     pub(super) fn forget_queue(&mut self, id: QueueId) {
         let is_of = |timer: &Timer| match timer {
             Timer::Lock(at) | Timer::Due(at) | Timer::Expiry(at) => at.queue == id,
-            Timer::Hold(queue, ..) | Timer::Idle(queue) | Timer::Seen(queue) => *queue == id,
+            Timer::Hold(queue, ..)
+            | Timer::Idle(queue)
+            | Timer::Seen(queue)
+            | Timer::Try(queue) => *queue == id,
             _ => false,
         };
         self.boot.retain(|(_, timer)| !is_of(timer));

@@ -113,6 +113,8 @@ pub fn needs(command: &Command) -> Needs<'_> {
         Command::DeleteQueue { queue } => Needs::one("delete-queue", Manage, of(queue)),
         Command::Purge { from, .. } => Needs::one("purge", Manage, half(from)),
         Command::Remove { from, .. } => Needs::one("remove", Manage, half(from)),
+        Command::DescribeOutage { queue } => Needs::one("show-outage", Listen, of(queue)),
+        Command::EndOutage { queue } => Needs::one("end-outage", Manage, of(queue)),
         Command::DescribeQueue { queue } => Needs::one("show-queue", Listen, of(queue)),
         Command::ListQueues { .. } => Needs::one("list-queues", Listen, Of::Every(Realm::Queues)),
         Command::Send { queue, .. } => Needs::one("send", Send, of(queue)),

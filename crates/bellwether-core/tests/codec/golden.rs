@@ -19,7 +19,9 @@ use bellwether_core::name::{
     QueueId, QueueName, RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
 };
 use bellwether_core::outcome::{Beat, EndedBy, Outcome, Sequences, SessionHold, Totals};
-use bellwether_core::settings::{Durability, QueueSettings, Status};
+use bellwether_core::settings::{
+    Backoff, Durability, Failures, OutagePolicy, QueueSettings, Status,
+};
 use bellwether_core::time::{BootTime, WallTime};
 
 const NINE: WallTime = WallTime(1_767_258_000_000);
@@ -174,6 +176,13 @@ fn status(status: Status) -> QueueSettings {
     QueueSettings { status, ..QueueSettings::default() }
 }
 
+fn wary() -> QueueSettings {
+    let retry = Some(Backoff { first_ms: 1_000, max_ms: 300_000, jitter_percent: 20 });
+    let outage = Some(OutagePolicy { failures: 5, pause_ms_min: 500, pause_ms_max: 30_000 });
+    let failures = Failures { retry, crashes_max: 2, outage };
+    QueueSettings { failures, ..QueueSettings::default() }
+}
+
 fn queues() -> Vec<(Change, &'static str)> {
     let rich = QueueSettings {
         ttl_ms: Some(3_600_000),
@@ -196,6 +205,10 @@ fn queues() -> Vec<(Change, &'static str)> {
         (
             queue(rich),
             "0207064f7264657273e0d4030a0180dddb010101c0cf240101016201016301e0a7120280808080c00280808004028095a4c6b733",
+        ),
+        (
+            queue(wary()),
+            "0207064f7264657273e0d4030a000000000000000180808080c002808080042101e807e0a71214020105f403b0ea018095a4c6b733",
         ),
         (
             queue(status(Status::ReceiveDisabled)),
@@ -247,6 +260,7 @@ fn messages() -> Vec<(Change, &'static str)> {
         (reasoned(Reason::Application), "080701ac020105040103020206e907"),
         (reasoned(Reason::MaxDeliveryCountExceeded), "080701ac020105040103020306e907"),
         (reasoned(Reason::MaxTransferHopCountExceeded), "080701ac020105040103020506e907"),
+        (reasoned(Reason::ConsumerCrashed), "080701ac020105040103025006e907"),
         (reasoned(Reason::ForwardTargetUnavailable), "080701ac020105040103020606e907"),
         (reasoned(Reason::SessionIdIsNull), "080701ac020105040103020706e907"),
         (Change::Gone { at: AT, why: Departure::Completed }, "090701ac0201"),

@@ -17,10 +17,14 @@ use bellwether_core::message::{Lock, Message, MessageView, NewMessage, Reason, S
 use bellwether_core::name::{At, LockToken, Part, QueuePath, SessionToken};
 use bellwether_core::outcome::{
     Beat, Cause, Counts, EndedBy, Explanation, Holder, HolderInfo, LeaseInfo, LeaseState, LeftAs,
-    MemberHealth, MemberInfo, Outcome, QueueInfo, SessionHold, SessionInfo, TermInfo, Totals,
+    MemberHealth, MemberInfo, OutageInfo, Outcome, QueueInfo, SessionHold, SessionInfo, TermInfo,
+    Totals,
 };
 use bellwether_core::right::Right;
-use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, Status};
+use bellwether_core::settings::{
+    Backoff, Durability, Failures, FailuresPatch, OutagePolicy, QueueSettings, SettingsPatch,
+    Status,
+};
 
 macro_rules! random_struct {
     ($name:ty { $($field:ident),+ $(,)? }) => {
@@ -108,6 +112,7 @@ random_enum!(Reason {
     None,
     Application,
     MaxDeliveryCountExceeded,
+    ConsumerCrashed,
     TtlExpired,
     MaxTransferHopCountExceeded,
     ForwardTargetUnavailable,
@@ -116,9 +121,14 @@ random_enum!(Reason {
 random_struct!(NewMessage { content_bytes, id_hash, session, ttl_ms, due });
 random_struct!(MessageView { sequence, message, session, places });
 
+random_struct!(Failures { retry, crashes_max, outage });
+random_struct!(Backoff { first_ms, max_ms, jitter_percent });
+random_struct!(OutagePolicy { failures, pause_ms_min, pause_ms_max });
+random_struct!(FailuresPatch { retry, crashes_max, outage });
 random_struct!(QueueSettings {
     lock_ms,
     deliveries_max,
+    failures,
     ttl_ms,
     dead_letter_expired,
     duplicate_window_ms,
@@ -134,6 +144,7 @@ random_struct!(QueueSettings {
 random_struct!(SettingsPatch {
     lock_ms,
     deliveries_max,
+    failures,
     ttl_ms,
     dead_letter_expired,
     duplicate_window_ms,
@@ -187,6 +198,7 @@ random_enum!(LeaseRefusal {
 
 random_enum!(Outcome {
     Done,
+    Outage(info),
     QueueCreated { existed },
     Queue(info),
     Queues(infos),
@@ -217,7 +229,10 @@ random_struct!(SessionHold { token, lock_ms });
 random_struct!(SessionInfo { id, messages, hold, waits_for, state, place });
 random_struct!(Holder { member, remaining_ms });
 random_struct!(Explanation { part, causes });
+random_struct!(OutageInfo { since, failures, last_failed, tries, try_in_ms, trying });
 random_enum!(Cause {
+    Outage { try_in_ms },
+    Suspect { crashes },
     DeadLetter { reason },
     Expired { at },
     Scheduled { due },
@@ -284,6 +299,8 @@ random_enum!(LeaseState { Available, Leased, Expired, Breaking, Broken });
 random_struct!(Fence { election, term });
 random_struct!(Request { member, number, answered_below, command, fence });
 random_enum!(Command {
+    DescribeOutage { queue },
+    EndOutage { queue },
     CreateQueue { queue, settings },
     UpdateQueue { queue, patch },
     DeleteQueue { queue },

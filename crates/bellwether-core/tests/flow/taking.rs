@@ -60,7 +60,7 @@ fn every_verdict_has_its_end() {
     let ends = [
         (Verdict::Complete, Complete),
         (Verdict::Retry { after_ms: None }, Abandon { delay_ms: Some(1_000) }),
-        (Verdict::Retry { after_ms: Some(0) }, Abandon { delay_ms: None }),
+        (Verdict::Retry { after_ms: Some(0) }, Abandon { delay_ms: Some(0) }),
         (Verdict::Retry { after_ms: Some(7) }, Abandon { delay_ms: Some(7) }),
         (Verdict::DeadLetter, DeadLetter),
         (Verdict::Defer, Defer),

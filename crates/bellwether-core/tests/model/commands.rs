@@ -14,7 +14,9 @@ use bellwether_core::name::{
     SequenceNumber, SessionId, SessionToken, Term,
 };
 use bellwether_core::outcome::Outcome;
-use bellwether_core::settings::{QueueSettings, SettingsPatch, Status};
+use bellwether_core::settings::{
+    Backoff, Failures, FailuresPatch, OutagePolicy, QueueSettings, SettingsPatch, Status,
+};
 use bellwether_core::time::WallTime;
 
 use super::naive::Answer;
@@ -195,7 +197,9 @@ impl World {
                 before: self.maybe(2, |w| WallTime(w.now.wall.0 - w.chance.below(200))),
                 max: self.chance.below(5) as u32,
             },
-            70..80 => Command::DescribeQueue { queue: self.queue() },
+            70..75 => Command::DescribeQueue { queue: self.queue() },
+            75..79 => Command::DescribeOutage { queue: self.queue() },
+            79..80 => Command::EndOutage { queue: self.queue() },
             80..300 => self.send(),
             300..310 => {
                 let (queue, sequences) = self.numbers(2);
@@ -260,6 +264,7 @@ impl World {
         let settings = QueueSettings {
             lock_ms,
             deliveries_max: 1 + self.chance.below(4) as u32,
+            failures: self.failures(),
             ttl_ms: self.maybe(4, |w| 50 + w.chance.below(400)),
             dead_letter_expired: self.one_in(2),
             duplicate_window_ms: self.maybe(2, |w| 1 + w.chance.below(600)),
@@ -275,12 +280,37 @@ impl World {
         Command::CreateQueue { queue: QueueName::new(name).unwrap(), settings: Box::new(settings) }
     }
 
+    fn failures(&mut self) -> Failures {
+        Failures {
+            retry: self.maybe(4, Self::backoff),
+            crashes_max: if self.one_in(4) { 0 } else { 1 + self.chance.below(3) as u32 },
+            outage: self.maybe(2, Self::outage_policy),
+        }
+    }
+
+    fn backoff(&mut self) -> Backoff {
+        let first_ms = 1 + self.chance.below(60);
+        let max_ms = first_ms + self.chance.below(200);
+        Backoff { first_ms, max_ms, jitter_percent: self.chance.below(101) as u32 }
+    }
+
+    fn outage_policy(&mut self) -> OutagePolicy {
+        let pause_ms_min = 1 + self.chance.below(100);
+        let pause_ms_max = pause_ms_min + self.chance.below(300);
+        OutagePolicy { failures: 2 + self.chance.below(3) as u32, pause_ms_min, pause_ms_max }
+    }
+
     fn update_queue(&mut self) -> Command {
         let statuses =
             [Status::Active, Status::Active, Status::SendDisabled, Status::ReceiveDisabled];
         let patch = SettingsPatch {
             lock_ms: self.maybe(4, |w| 50 + w.chance.below(300) as u32),
             deliveries_max: self.maybe(4, |w| 1 + w.chance.below(3) as u32),
+            failures: FailuresPatch {
+                retry: self.maybe(6, |w| w.maybe(2, Self::backoff)),
+                crashes_max: self.maybe(6, |w| w.chance.below(3) as u32),
+                outage: self.maybe(4, |w| w.maybe(2, Self::outage_policy)),
+            },
             ttl_ms: self.maybe(5, |w| w.maybe(2, |w| 1 + w.chance.below(300))),
             dead_letter_expired: self.maybe(4, |w| w.one_in(2)),
             forward_to: self.maybe(3, |w| w.maybe(2, Self::queue)),

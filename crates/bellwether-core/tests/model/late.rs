@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use bellwether_core::change::{Change, Departure};
-use bellwether_core::command::{Command, HeldSet, Request};
+use bellwether_core::command::{Command, HeldSet, Loss, Request};
 use bellwether_core::lease::{Hold, Lease};
 use bellwether_core::ledger::Effects;
 use bellwether_core::message::{Standing, State};
@@ -83,6 +83,14 @@ impl Late {
     }
 
     fn apply(&mut self, request: &Request) {
+        if request.command == (Command::Lost { how: Loss::Died }) {
+            for seen in self.messages.values_mut() {
+                if matches!(seen.standing.state, State::Locked(lock) if lock.member == request.member)
+                {
+                    seen.locked_until = seen.locked_until.min(self.world.now.boot);
+                }
+            }
+        }
         let world = &mut self.world;
         world.ticket += 1;
         let ticket = Ticket(world.ticket);

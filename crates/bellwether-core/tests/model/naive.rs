@@ -14,6 +14,8 @@ mod leases;
 mod look;
 #[path = "naive/members.rs"]
 mod members;
+#[path = "naive/outage.rs"]
+mod outage;
 #[path = "naive/queues.rs"]
 mod queues;
 #[path = "naive/receive.rs"]
@@ -34,6 +36,7 @@ use bellwether_core::time::{BootTime, Now};
 
 use leases::Lease;
 use members::Member;
+use outage::KeptFree;
 use queues::Queue;
 
 pub type Answer = Result<Outcome, Refusal>;
@@ -48,6 +51,7 @@ pub struct Naive {
     pub members_ever: u32,
     pub leases: Vec<Lease>,
     pub waits: Vec<Wait>,
+    pub kept_free: Vec<KeptFree>,
     pub answers: Vec<(Ticket, Answer)>,
 }
 
@@ -81,6 +85,7 @@ enum Event {
     Hold { queue: u32, number: u32, session: usize },
     Wait { ticket: u64 },
     Idle { queue: u32 },
+    Try { queue: u32 },
     Presence { slot: u32 },
     Lease { first: Option<usize>, slot: u32, index: usize },
 }
@@ -97,6 +102,7 @@ impl Naive {
             members_ever: 0,
             leases: Vec::new(),
             waits: Vec::new(),
+            kept_free: Vec::new(),
             answers: Vec::new(),
         }
     }
@@ -157,6 +163,8 @@ impl Naive {
             Command::DeleteQueue { queue } => self.delete_queue(queue),
             Command::Purge { from, before, max } => self.purge(from, *before, *max),
             Command::DescribeQueue { queue } => self.describe_queue(queue),
+            Command::DescribeOutage { queue } => self.describe_outage(queue),
+            Command::EndOutage { queue } => self.end_outage(queue),
             Command::ListQueues { after, max } => Ok(self.list_queues(after.as_ref(), *max)),
             Command::Send { queue, messages } => self.send(queue, messages),
             Command::Cancel { queue, sequences } => self.cancel(queue, sequences),
@@ -267,7 +275,9 @@ impl Naive {
             });
             let idle = queue.settings.delete_idle_ms;
             let idle = idle.map(|ms| (queue.used_at.plus_ms(ms).0, Event::Idle { queue: id }));
-            locks.chain(holds).chain(idle)
+            let pause = queue.outage.pause.as_ref().filter(|pause| !pause.heard);
+            let tries = pause.map(|pause| (pause.from.0, Event::Try { queue: id }));
+            locks.chain(holds).chain(idle).chain(tries)
         });
         let waits = self.waits.iter().map(|w| (w.until.0, Event::Wait { ticket: w.ticket.0 }));
         let members = self.members.iter().filter(|m| m.ends_at() != BootTime::NEVER);
@@ -327,6 +337,10 @@ impl Naive {
                     self.remove_queue(q);
                 }
             }
+            Event::Try { queue } => {
+                let q = self.queue_by_id(queue).unwrap();
+                self.queues[q].outage.pause.as_mut().unwrap().heard = true;
+            }
             Event::Presence { slot } => self.presence_ends(slot),
             Event::Lease { index, .. } => {
                 self.leases[index].end_heard = true;
@@ -354,7 +368,8 @@ impl Naive {
             let is_for_it = match &wait.for_what {
                 ForWhat::Messages { queue, receive, .. } => {
                     let q = self.queue_by_id(*queue).unwrap();
-                    self.queues[q].settings.status.can_receive() && self.has_one(q, receive)
+                    self.queues[q].settings.status.can_receive()
+                        && self.has_one(q, receive, wait.member)
                 }
                 ForWhat::Session { queue, session } => {
                     let q = self.queue_by_id(*queue).unwrap();
@@ -374,7 +389,7 @@ impl Naive {
                 if !self.queues[q].settings.status.can_receive() {
                     return false;
                 }
-                let taken = self.take(q, receive, *lock_ms, wait.member);
+                let taken = self.take(q, receive, *lock_ms, wait.member, true);
                 if taken.is_empty() {
                     return false;
                 }
@@ -385,7 +400,7 @@ impl Naive {
                 if !self.queues[q].settings.status.can_receive() {
                     return false;
                 }
-                let Some(hold) = self.take_session(q, session.as_ref()) else {
+                let Some(hold) = self.take_session(q, session.as_ref(), wait.member) else {
                     return false;
                 };
                 Outcome::Session(Some(hold))
@@ -465,8 +480,10 @@ impl Naive {
         self.incarnation += 1;
         self.holds = 0;
         self.waits.clear();
+        self.kept_free.clear();
         for queue in &mut self.queues {
             queue.used_at = now.boot;
+            queue.outage = outage::Outage::default();
             queue.begins_to_forward = queue.settings.forward_to.is_some();
             for message in &mut queue.messages {
                 message.visible = true;

@@ -100,6 +100,10 @@ impl World {
         }
         let request = self.random_request();
         self.apply(&request);
+        if matches!(request.command, Command::Lost { .. }) {
+            // What the dead one had locked runs out now, and is written down as lost.
+            self.tick();
+        }
         self.check_invariants();
         self.random_restart();
     }

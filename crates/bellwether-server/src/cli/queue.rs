@@ -2,6 +2,7 @@
 
 mod create;
 mod delete;
+mod failures;
 mod list;
 mod pause;
 mod purge;

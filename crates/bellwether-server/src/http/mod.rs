@@ -19,6 +19,7 @@ pub(crate) mod cloud_events;
 mod dead_letters;
 mod elections;
 pub(crate) mod extract;
+mod failures;
 pub(crate) mod id;
 mod keys;
 mod leases;
@@ -83,6 +84,7 @@ fn queue_paths() -> OpenApiRouter<State> {
             queues::delete_queue
         ))
         .routes(routes!(queues::purge_queue))
+        .routes(routes!(failures::show_outage, failures::end_outage))
         .routes(routes!(messages::send_message, look::peek_messages))
         .routes(routes!(messages::send_batch))
         .routes(routes!(look::show_message))

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::extract::maybe;
+use super::failures::{FailureChange, FailureSettings};
 use super::problem::{Problem, Told};
 use crate::property::INTEGER_MAX;
 
@@ -19,6 +20,8 @@ pub(crate) struct Settings {
     /// After so many counted deliveries a message is a dead letter.
     #[schema(minimum = 1, maximum = 1_000_000)]
     deliveries_max: u32,
+    /// What it does about deliveries that fail.
+    failures: FailureSettings,
     /// Time-to-live of messages that name none, and the cut for those that do; null is for ever.
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     ttl_ms: Option<u64>,
@@ -125,6 +128,7 @@ impl From<&QueueSettings> for Settings {
         Self {
             lock_ms: settings.lock_ms,
             deliveries_max: settings.deliveries_max,
+            failures: settings.failures.into(),
             ttl_ms: settings.ttl_ms,
             dead_letter_expired: settings.dead_letter_expired,
             duplicate_window_ms: settings.duplicate_window_ms,
@@ -160,6 +164,7 @@ impl Settings {
         Ok(QueueSettings {
             lock_ms: self.lock_ms,
             deliveries_max: self.deliveries_max,
+            failures: self.failures.into(),
             ttl_ms: maybe_whole("ttl_ms", self.ttl_ms)?,
             dead_letter_expired: self.dead_letter_expired,
             duplicate_window_ms: self.duplicate_window_ms,
@@ -184,6 +189,7 @@ pub(crate) struct SettingsChange {
     lock_ms: Option<u32>,
     #[schema(minimum = 1, maximum = 1_000_000)]
     deliveries_max: Option<u32>,
+    failures: Option<FailureChange>,
     #[serde(deserialize_with = "maybe")]
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     ttl_ms: Option<Option<u64>>,
@@ -224,6 +230,7 @@ impl SettingsChange {
         Ok(SettingsPatch {
             lock_ms: self.lock_ms,
             deliveries_max: self.deliveries_max,
+            failures: self.failures.unwrap_or_default().into(),
             ttl_ms: self.ttl_ms,
             dead_letter_expired: self.dead_letter_expired,
             duplicate_window_ms: self.duplicate_window_ms,

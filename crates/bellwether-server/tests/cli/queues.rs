@@ -113,3 +113,44 @@ fn stats_add_everything_up() {
     assert!(top.contains("2 queues  2 ready"), "{top}");
     assert!(top.contains("\norders      1"), "{top}");
 }
+
+#[test]
+fn what_is_done_about_failures_is_set_and_shown() {
+    let store = Store::with("orders");
+    let change = [
+        "queue",
+        "set",
+        "orders",
+        "--retry",
+        "1s..5m,30%",
+        "--crashes-max",
+        "5",
+        "--outage",
+        "4,500ms..30s",
+    ];
+    let failures = json!({
+        "retry": { "first_ms": 1_000, "max_ms": 300_000, "jitter_percent": 30 },
+        "crashes_max": 5,
+        "outage": { "failures": 4, "pause_ms_min": 500, "pause_ms_max": 30_000 },
+    });
+    assert_eq!(store.json(&change)["settings"]["failures"], failures);
+    let shown = store.ok(&["queue", "show", "orders"]);
+    for line in ["retry                    1s..5m,30%\n", "outage                   4,500ms..30s\n"]
+    {
+        assert!(shown.contains(line), "{line:?} is not in {shown}");
+    }
+    assert!(shown.contains("in an outage             no\n"), "{shown}");
+    let off = ["queue", "set", "orders", "--retry", "none", "--outage", "none"];
+    let failures = &store.json(&off)["settings"]["failures"];
+    assert_eq!((&failures["retry"], &failures["outage"]), (&json!(null), &json!(null)));
+    assert_eq!(failures["crashes_max"], 5, "what is not named stays");
+    store.fails(&["queue", "set", "orders", "--crashes-max", "0"], 65, "at creation only");
+    let calm = ["queue", "create", "calm", "--crashes-max", "0", "--outage", "none"];
+    store.ok(&calm);
+    assert_eq!(store.json(&["queue", "show", "calm"])["settings"]["failures"]["crashes_max"], 0);
+    assert_eq!(store.json(&calm)["as_asked"], true);
+    store.fails(&["queue", "set", "orders", "--retry", "5m"], 64, "like 1s..5m");
+    store.fails(&["queue", "set", "orders", "--retry", "5m..1s"], 65, "retry.max_ms: 1000 is not");
+    let resumed = store.json(&["queue", "resume", "orders"]);
+    assert_eq!(resumed, json!({ "queue": "orders", "status": "active", "ended_outage": false }));
+}

@@ -68,3 +68,41 @@ fn a_purge_counts_what_it_removed_and_stats_count_everything() {
     assert_eq!(purged, json!({ "count": 1, "more": false }));
     assert_eq!(server.get("/v1/queues/orders").is(200)["totals"]["purged"], 3);
 }
+
+#[test]
+fn a_queue_that_fails_pauses_itself_and_is_let_go_on() {
+    let server = Server::in_memory();
+    let failures = json!({
+        "retry": { "first_ms": 3_600_000, "max_ms": 3_600_000, "jitter_percent": 10 },
+        "crashes_max": 2,
+        "outage": { "failures": 2, "pause_ms_min": 600_000, "pause_ms_max": 600_000 },
+    });
+    server.create("orders", &json!({ "failures": failures }));
+    let shown = server.get("/v1/queues/orders").is(200);
+    assert_eq!(shown["settings"]["failures"], failures);
+    let none = json!({ "outage": null });
+    assert_eq!(server.get("/v1/queues/orders/outage").is(200), none);
+    for body in ["a", "b", "c"] {
+        server.post("/v1/queues/orders/messages", &json!({ "text": body })).is(201);
+    }
+    for _ in 0..2 {
+        let token = server.receive("orders")["lock_token"].clone();
+        server.settle("orders", &json!({ "lock_token": token, "disposition": "abandon" }));
+    }
+    let outage = server.get("/v1/queues/orders/outage").is(200)["outage"].clone();
+    assert_eq!((&outage["failures"], &outage["tries"]), (&json!(2), &json!(0)), "{outage}");
+    assert!((1..=600_000).contains(&outage["try_in_ms"].as_u64().unwrap()), "{outage}");
+    let nothing = server.post("/v1/queues/orders/receive", &json!({})).is(200);
+    assert_eq!(nothing["messages"], json!([]));
+    let ended = server.delete("/v1/queues/orders/outage").is(200)["outage"].clone();
+    assert_eq!(ended["since"], outage["since"]);
+    assert_eq!(server.get("/v1/queues/orders/outage").is(200), none);
+    assert_eq!(server.receive("orders")["text"], "c");
+    let change = json!({ "failures": { "retry": null } });
+    let changed = server.ask("PATCH", "/v1/queues/orders", &change).is(200);
+    let failures = &changed["settings"]["failures"];
+    assert_eq!((&failures["retry"], &failures["crashes_max"]), (&json!(null), &json!(2)));
+    let wrong = json!({ "failures": { "outage": { "failures": 1, "pause_ms_min": 1, "pause_ms_max": 1 } } });
+    server.ask("PATCH", "/v1/queues/orders", &wrong).problem(400, "invalid-value");
+    server.get("/v1/queues/nowhere/outage").problem(404, "queue-not-found");
+}

@@ -134,6 +134,17 @@ macro_rules! conformance_tests {
             leases_are_listed_with_their_kind
             who_led_is_remembered
         ] }
+        $crate::conformance_tests! { @group yes $fixture failures [
+            failure_settings_are_kept
+            a_failed_message_comes_back_when_the_queue_says
+            a_receiver_knows_better_than_the_queue
+            a_suspect_is_handed_out_alone
+            a_busy_receiver_is_kept_free_for_a_suspect
+            a_message_that_kills_its_receivers_is_set_aside
+            failures_in_a_row_pause_the_queue
+            an_operator_ends_an_outage
+            one_that_always_fails_is_no_outage
+        ] }
         $crate::conformance_tests! { @group yes $fixture forward [
             a_target_must_exist
             a_message_moves_on
@@ -263,6 +274,10 @@ macro_rules! conformance_tests {
             what_became_due_is_caught_up_with
             repeated_requests_get_the_first_outcome
             many_lives_keep_everything
+        ] }
+        $crate::conformance_tests! { @group $restart $fixture restart_failures [
+            a_suspect_is_still_handed_out_alone
+            an_outage_is_found_out_again
         ] }
         $crate::conformance_tests! { @group $restart $fixture restart_lease [
             terms_go_on_growing

@@ -1,6 +1,7 @@
 //! What a handler says of its message.
 
 use std::error::Error as StdError;
+use std::fmt;
 use std::time::Duration;
 
 use bellwether_core::flow;
@@ -59,7 +60,7 @@ impl Verdict {
 }
 
 /// What a handler may return: nothing, a [`Verdict`], or a `Result` of one of these. An error is a
-/// failure of that message: it comes back after the pump's growing delay.
+/// failure of that message: it comes back after the pump's growing delay, unless it is [`Permanent`].
 pub trait IntoVerdict {
     /// The verdict, or why the handler failed.
     fn into_verdict(self) -> Result<Verdict, Failure>;
@@ -79,6 +80,57 @@ impl IntoVerdict for Verdict {
 
 impl<T: IntoVerdict, E: Into<Failure>> IntoVerdict for Result<T, E> {
     fn into_verdict(self) -> Result<Verdict, Failure> {
-        self.map_err(Into::into)?.into_verdict()
+        match self.map_err(Into::into) {
+            Ok(value) => value.into_verdict(),
+            Err(failure) => Permanent::verdict(&*failure).ok_or(failure),
+        }
+    }
+}
+
+/// An error that no further try would change: the message is bad, or what it names does not exist. A
+/// handler that fails with it, or with an error caused by it, makes its message a dead letter at once,
+/// whatever deliveries it had left.
+///
+/// ```
+/// # use bellwether::pump::Permanent;
+/// fn parse(body: &str) -> Result<u64, Permanent> {
+///     body.parse().map_err(|error| Permanent::new("BadBody", error))
+/// }
+/// # assert_eq!(parse("x").unwrap_err().to_string(), "invalid digit found in string");
+/// ```
+#[derive(Debug)]
+pub struct Permanent {
+    reason: String,
+    error: Failure,
+}
+
+impl Permanent {
+    /// Why, in a word or two that programs compare, and in words for people.
+    pub fn new(reason: impl Into<String>, error: impl Into<Failure>) -> Self {
+        Self { reason: reason.into(), error: error.into() }
+    }
+
+    /// The verdict of a handler that failed, if what it failed with is permanent.
+    fn verdict(failure: &(dyn StdError + 'static)) -> Option<Verdict> {
+        let mut cause = failure;
+        loop {
+            if let Some(permanent) = cause.downcast_ref::<Self>() {
+                let reason = permanent.reason.clone();
+                return Some(Verdict::dead_letter(reason, failure.to_string()));
+            }
+            cause = cause.source()?;
+        }
+    }
+}
+
+impl fmt::Display for Permanent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl StdError for Permanent {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.error.source()
     }
 }

@@ -10,8 +10,8 @@ use bellwether::core::name::{
 };
 use bellwether::core::outcome::{
     Beat, Cause, Counts, EndedBy, Explanation, Holder, HolderInfo, LeaseInfo, LeaseState, LeftAs,
-    MemberHealth, MemberInfo, Outcome, QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo,
-    Totals,
+    MemberHealth, MemberInfo, OutageInfo, Outcome, QueueInfo, Sequences, SessionHold, SessionInfo,
+    TermInfo, Totals,
 };
 use bellwether::core::right::Right;
 use bellwether::core::time::{BootTime, WallTime};
@@ -24,6 +24,7 @@ pub(crate) fn reasons() -> Vec<(&'static str, Reason)> {
         None => Reason::None,
         Application => Reason::Application,
         MaxDeliveryCountExceeded => Reason::MaxDeliveryCountExceeded,
+        ConsumerCrashed => Reason::ConsumerCrashed,
         TtlExpired => Reason::TtlExpired,
         MaxTransferHopCountExceeded => Reason::MaxTransferHopCountExceeded,
         ForwardTargetUnavailable => Reason::ForwardTargetUnavailable,
@@ -160,6 +161,8 @@ pub(crate) fn causes() -> Vec<(&'static str, Cause)> {
         SessionHeld => Cause::SessionHeld(forgotten),
         SessionWaits => Cause::SessionWaits { sequence: SequenceNumber(547) },
         Behind => Cause::Behind { messages: 548 },
+        Outage => Cause::Outage { try_in_ms: 549 },
+        Suspect => Cause::Suspect { crashes: 550 },
     })
 }
 
@@ -222,6 +225,14 @@ pub(crate) fn outcomes() -> Vec<(&'static str, Outcome)> {
             waits_for: vec![lease("billing")],
         }]),
         Turn => Outcome::Turn { next: true },
+        Outage => Outcome::Outage(Some(OutageInfo {
+            since: WallTime(1201),
+            failures: 1202,
+            last_failed: SequenceNumber(1203),
+            tries: 1204,
+            try_in_ms: 1205,
+            trying: Some(SequenceNumber(1206)),
+        })),
         Granted => Outcome::Granted { term: Term(637), ttl_ms: u64::MAX },
         Breaking => Outcome::Breaking { remaining_ms: 638 },
         Lease => Outcome::Lease(Some(lease_info(LeaseState::Leased).into())),
@@ -312,6 +323,7 @@ pub(crate) fn more_outcomes() -> Vec<Outcome> {
         Outcome::Lease(Some(steered.into())),
         Outcome::Lease(Some(slotted.into())),
         Outcome::Turn { next: false },
+        Outcome::Outage(None),
         Outcome::Backup(BackupStep::Frames { numbers: vec![634, 635] }),
         Outcome::Backup(BackupStep::End { frame: 636 }),
     ]);

@@ -10,7 +10,9 @@ use bellwether::core::name::{
     DeliveryNumber, Incarnation, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, Part,
     QueueName, QueuePath, RequestNumber, SequenceNumber,
 };
-use bellwether::core::settings::{Durability, QueueSettings, SettingsPatch, Status};
+use bellwether::core::settings::{
+    Durability, Failures, FailuresPatch, QueueSettings, SettingsPatch, Status,
+};
 use bellwether::engine::Call;
 use bellwether::message;
 use bellwether::wire::accept::{Acceptor, Ended, Limits};
@@ -175,7 +177,32 @@ pub(crate) fn assert_short_choices(page: &Page) {
         let patch = SettingsPatch { durability: Some(durability), ..SettingsPatch::default() };
         *update(patch).last().unwrap()
     };
-    assert_tags(page, "Durability", durabilities.into_iter().map(|(n, d)| (n, durability(d))));
+    // With what it does about failures behind it, where that is not as usual.
+    let failures = Failures { crashes_max: 1, ..Failures::default() };
+    let create = |durability, failures| {
+        let settings = QueueSettings { durability, failures, ..QueueSettings::default() };
+        encoded(&Command::CreateQueue { queue: queue(), settings: settings.into() })
+    };
+    let at = create(Durability::Flushed, Failures::default()).len() - 1;
+    let unusual = [
+        ("FlushedFailures", create(Durability::Flushed, failures)[at]),
+        ("RelaxedFailures", create(Durability::Relaxed, failures)[at]),
+    ];
+    let durabilities = durabilities.into_iter().map(|(n, d)| (n, durability(d)));
+    assert_tags(page, "Durability", durabilities.chain(unusual));
+    let changes = FailuresPatch { crashes_max: Some(1), ..FailuresPatch::default() };
+    let at = update(SettingsPatch::default()).len() - 1;
+    let change = |durability, failures| {
+        update(SettingsPatch { durability, failures, ..SettingsPatch::default() })[at]
+    };
+    let none = FailuresPatch::default();
+    let kinds = [
+        ("Neither", change(None, none)),
+        ("Durability", change(Some(Durability::Flushed), none)),
+        ("Failures", change(None, changes)),
+        ("Both", change(Some(Durability::Flushed), changes)),
+    ];
+    assert_tags(page, "DurabilityChange", kinds);
     let statuses = every!(Status {
         Active => Status::Active, SendDisabled => Status::SendDisabled,
         ReceiveDisabled => Status::ReceiveDisabled, Disabled => Status::Disabled,

@@ -183,8 +183,17 @@ fn the_page_alone_leads_through_everything_that_travels() {
 #[test]
 fn every_line_of_every_choice_is_written_by_some_sample() {
     let page = Page::read();
-    let short =
-        ["Part", "Status", "Durability", "ReceiveMode", "LeaseKind", "Loss", "Operation", "Right"];
+    let short = [
+        "Part",
+        "Status",
+        "Durability",
+        "ReceiveMode",
+        "LeaseKind",
+        "Loss",
+        "Operation",
+        "Right",
+        "DurabilityChange",
+    ];
     let sampled = ["Command", "Outcome", "Refusal", "LeaseRefusal", "Frame", "Why", "Answer"];
     let by_samples = [
         "Value",

@@ -10,7 +10,10 @@ use bellwether::core::name::{
     DeliveryNumber, Incarnation, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName,
     QueuePath, RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
 };
-use bellwether::core::settings::{Durability, QueueSettings, SettingsPatch, Status};
+use bellwether::core::settings::{
+    Backoff, Durability, Failures, FailuresPatch, OutagePolicy, QueueSettings, SettingsPatch,
+    Status,
+};
 use bellwether::core::time::WallTime;
 
 /// Samples of all variants of an enum, by name. A variant without a line does not compile.
@@ -48,6 +51,11 @@ pub(crate) fn settings() -> QueueSettings {
     QueueSettings {
         lock_ms: 201,
         deliveries_max: 202,
+        failures: Failures {
+            retry: Some(Backoff { first_ms: 1211, max_ms: 1212, jitter_percent: 13 }),
+            crashes_max: 14,
+            outage: Some(OutagePolicy { failures: 15, pause_ms_min: 1216, pause_ms_max: 1217 }),
+        },
         ttl_ms: Some(203),
         dead_letter_expired: true,
         duplicate_window_ms: Some(204),
@@ -66,6 +74,11 @@ fn patch() -> SettingsPatch {
     SettingsPatch {
         lock_ms: Some(211),
         deliveries_max: Some(212),
+        failures: FailuresPatch {
+            retry: Some(Some(Backoff { first_ms: 1221, max_ms: 1222, jitter_percent: 23 })),
+            crashes_max: Some(24),
+            outage: Some(None),
+        },
         ttl_ms: Some(Some(213)),
         dead_letter_expired: Some(true),
         duplicate_window_ms: Some(214),
@@ -168,6 +181,8 @@ pub(crate) fn commands() -> Vec<(&'static str, Command)> {
         DeleteQueue => Command::DeleteQueue { queue: queue.clone() },
         Purge => Command::Purge { from: from.clone(), before: Some(WallTime(313)), max },
         DescribeQueue => Command::DescribeQueue { queue: queue.clone() },
+        DescribeOutage => Command::DescribeOutage { queue: queue.clone() },
+        EndOutage => Command::EndOutage { queue: queue.clone() },
         ListQueues => Command::ListQueues { after: Some(queue.clone()), max },
         Send => Command::Send { queue: queue.clone(), messages },
         Cancel => Command::Cancel { queue: queue.clone(), sequences: sequences.clone() },
@@ -285,6 +300,10 @@ pub(crate) fn more_commands() -> Vec<Command> {
         Command::Acquire(Acquire { kind: LeaseKind::Bound, slots: 332, ..acquire() }),
         Command::Heartbeat { held: HeldSet::Same { count: 331, digest: 1 << 60 } },
         Command::UpdateQueue { queue: queue("orders"), patch: SettingsPatch::default().into() },
+        Command::UpdateQueue {
+            queue: queue("orders"),
+            patch: SettingsPatch { durability: None, ..patch() }.into(),
+        },
         Command::CreateQueue { queue: queue("orders"), settings: QueueSettings::default().into() },
     ]);
     commands

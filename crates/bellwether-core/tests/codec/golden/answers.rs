@@ -17,7 +17,8 @@ use bellwether_core::name::{
 };
 use bellwether_core::outcome::{
     Beat, Cause, Counts, EndedBy, Explanation, Holder, HolderInfo, LeaseInfo, LeaseState, LeftAs,
-    MemberHealth, MemberInfo, Outcome, QueueInfo, Sequences, SessionHold, SessionInfo, TermInfo,
+    MemberHealth, MemberInfo, OutageInfo, Outcome, QueueInfo, Sequences, SessionHold, SessionInfo,
+    TermInfo,
 };
 use bellwether_core::right::Right;
 use bellwether_core::settings::QueueSettings;
@@ -233,6 +234,25 @@ fn steering() -> Vec<(Outcome, &'static str)> {
         (
             Outcome::MemberHealth(vec![health]),
             "011e01ffeeddccbbaa998877665544332211000206686f737420618095a4c6b73301076e696768746c790c9875ac0201076e696768746c79",
+        ),
+        (Outcome::Outage(None), "015000"),
+        (
+            Outcome::Outage(Some(OutageInfo {
+                since: TEN,
+                failures: 10,
+                last_failed: SequenceNumber(300),
+                tries: 2,
+                try_in_ms: 3_000,
+                trying: Some(SequenceNumber(301)),
+            })),
+            "01500180f2ffc7b7330aac0202b81701ad02",
+        ),
+        (
+            Outcome::Explained(Explanation {
+                part: Part::Main,
+                causes: vec![Cause::Outage { try_in_ms: 300 }, Cause::Suspect { crashes: 2 }],
+            }),
+            "0116010250ac025102",
         ),
         (Outcome::Turn { next: true }, "011f01"),
         (Outcome::Turn { next: false }, "011f00"),

@@ -20,6 +20,7 @@ pub struct Member {
     pub seen_at: BootTime,
     pub gone_at: Option<BootTime>,
     pub forgotten: bool,
+    pub said_goodbye: bool,
     /// The leases both sides agree it holds; some may have ended since.
     pub agreed: Vec<(LeaseName, Term)>,
     pub kept: Vec<(u64, Kept)>,
@@ -179,6 +180,7 @@ impl Naive {
             seen_at: now.boot,
             gone_at: None,
             forgotten: false,
+            said_goodbye: false,
             agreed: Vec::new(),
             kept: Vec::new(),
             heard_below: 0,
@@ -245,6 +247,7 @@ impl Naive {
 
     /// A goodbye: its waits are over, and its leases are free at once.
     pub fn leave(&mut self, slot: u32) -> Outcome {
+        self.member_mut(slot).unwrap().said_goodbye = true;
         self.presence_ends(slot);
         self.release_those(slot, Lease::is_bound);
         Outcome::Done
@@ -255,7 +258,11 @@ impl Naive {
         let member = self.member(slot).ok_or(Refusal::MemberGone)?;
         match how {
             Loss::Died => {
-                if member.gone_at.is_none() {
+                let (is_gone, said_goodbye) = (member.gone_at.is_some(), member.said_goodbye);
+                if !said_goodbye {
+                    self.end_locks(slot);
+                }
+                if !is_gone {
                     self.presence_ends(slot);
                 }
                 self.release_those(slot, Lease::is_bound);

@@ -7,6 +7,7 @@ use bellwether_core::outcome::{Counts, Outcome, QueueInfo, Sequences, Totals};
 use bellwether_core::settings::{QueueSettings, SettingsPatch};
 use bellwether_core::time::{BootTime, WallTime};
 
+use super::outage::Outage;
 use super::sessions::Session;
 use super::{ForWhat, Naive};
 
@@ -21,6 +22,7 @@ pub struct Queue {
     pub seen: Vec<(u128, WallTime)>,
     pub totals: Totals,
     pub used_at: BootTime,
+    pub outage: Outage,
     /// What was there when forwarding was switched on has still to move.
     pub begins_to_forward: bool,
 }
@@ -122,6 +124,7 @@ impl Naive {
             seen: Vec::new(),
             totals: Totals::default(),
             used_at: self.now.boot,
+            outage: Outage::default(),
             begins_to_forward: false,
         });
         Ok(Outcome::QueueCreated { existed: false })
@@ -153,6 +156,9 @@ impl Naive {
         let queue = &mut self.queues[q];
         queue.begins_to_forward |=
             settings.forward_to.is_some() && queue.settings.forward_to.is_none();
+        if settings.failures.outage.is_none() {
+            queue.outage = Outage::default();
+        }
         queue.settings = settings;
         queue.used_at = self.now.boot;
         // Whoever waited may be served now, and what is told is what is then.

@@ -12,6 +12,7 @@ use bellwether_core::name::{
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::BootTime;
 
+use super::outage::Turn;
 use super::queues::Message;
 use super::{ForWhat, Naive};
 
@@ -83,7 +84,7 @@ impl Naive {
             return Err(Refusal::MemberGone);
         }
         self.queues[q].used_at = self.now.boot;
-        let taken = self.take(q, receive, lock_ms, request.member.0);
+        let taken = self.take(q, receive, lock_ms, request.member.0, receive.wait_ms > 0);
         if !taken.is_empty() || receive.wait_ms == 0 {
             return Ok(Some(Outcome::Received(taken)));
         }
@@ -101,13 +102,19 @@ impl Naive {
         receive: &Receive,
         lock_ms: u32,
         member: u32,
+        waits: bool,
     ) -> Vec<MessageView> {
         let dead = receive.from.part == Part::Dead;
         let session = receive.session.as_ref().map(|token| token.session.clone());
         let in_session = session.is_some();
         let mut taken = Vec::new();
+        let (max, suspect) = match self.turn(q, receive, member, waits) {
+            Turn::Nothing => return taken,
+            Turn::Suspect(number) => (1, Some(number)),
+            Turn::Others(max) => (max, None),
+        };
         for number in self.numbers_of(q, dead, session.as_ref()) {
-            if taken.len() >= receive.max.max(1) as usize {
+            if taken.len() >= max {
                 break;
             }
             let Some(m) = self.queues[q].find(dead, number) else { continue };
@@ -117,8 +124,13 @@ impl Naive {
                 State::Ready if !message.visible && in_session => break,
                 State::Ready if !message.visible => {}
                 State::Ready if !dead && message.expires_at <= self.now.wall => self.expire(q, m),
+                State::Ready if suspect.is_some_and(|suspect| suspect != number) => {}
+                State::Ready if suspect.is_none() && self.is_suspect(q, m) && in_session => break,
+                State::Ready if suspect.is_none() && self.is_suspect(q, m) => {}
                 State::Ready => {
-                    taken.push(self.hand_out(q, m, receive.mode, lock_ms, member, in_session));
+                    let view = self.hand_out(q, m, receive.mode, lock_ms, member, in_session);
+                    self.tries(q, receive, number, view.message.standing.number.0);
+                    taken.push(view);
                 }
                 _ => {}
             }
@@ -127,9 +139,14 @@ impl Naive {
     }
 
     /// Whether [`Naive::take`] would hand out anything. What has expired goes, as there.
-    pub fn has_one(&mut self, q: usize, receive: &Receive) -> bool {
+    pub fn has_one(&mut self, q: usize, receive: &Receive, member: u32) -> bool {
         let dead = receive.from.part == Part::Dead;
         let session = receive.session.as_ref().map(|token| token.session.clone());
+        match self.turn(q, receive, member, true) {
+            Turn::Nothing => return false,
+            Turn::Suspect(_) => return true,
+            Turn::Others(_) => {}
+        }
         for number in self.numbers_of(q, dead, session.as_ref()) {
             let Some(m) = self.queues[q].find(dead, number) else { continue };
             let message = &self.queues[q].messages[m];
@@ -138,6 +155,7 @@ impl Naive {
                 State::Ready if !message.visible && session.is_some() => return false,
                 State::Ready if !message.visible => {}
                 State::Ready if !dead && message.expires_at <= self.now.wall => self.expire(q, m),
+                State::Ready if self.is_suspect(q, m) => {}
                 State::Ready => return true,
                 _ => {}
             }

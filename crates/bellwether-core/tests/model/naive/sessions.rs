@@ -24,6 +24,7 @@ pub struct Hold {
     pub incarnation: u32,
     pub lock_ms: u32,
     pub until: BootTime,
+    pub member: u32,
 }
 
 impl Naive {
@@ -84,7 +85,7 @@ impl Naive {
             return Err(Refusal::MemberGone);
         }
         queue.used_at = self.now.boot;
-        if let Some(hold) = self.take_session(q, session) {
+        if let Some(hold) = self.take_session(q, session, request.member.0) {
             return Ok(Some(Outcome::Session(Some(hold))));
         }
         if wait_ms == 0 {
@@ -99,7 +100,12 @@ impl Naive {
     }
 
     /// Takes hold of the named session, or of the free one whose next message is the oldest.
-    pub fn take_session(&mut self, q: usize, wanted: Option<&SessionId>) -> Option<SessionHold> {
+    pub fn take_session(
+        &mut self,
+        q: usize,
+        wanted: Option<&SessionId>,
+        member: u32,
+    ) -> Option<SessionHold> {
         let id = if let Some(id) = wanted {
             id.clone()
         } else {
@@ -116,7 +122,7 @@ impl Naive {
             return None;
         }
         let until = self.now.boot.plus_ms(lock_ms.into());
-        session.hold = Some(Hold { number, incarnation, lock_ms, until });
+        session.hold = Some(Hold { number, incarnation, lock_ms, until, member });
         self.holds = number;
         let (number, incarnation) = (DeliveryNumber(number), Incarnation(incarnation));
         Some(SessionHold { token: SessionToken { session: id, number, incarnation }, lock_ms })
@@ -132,7 +138,7 @@ impl Naive {
     }
 
     /// The number of the message a session could give out now.
-    fn next_of(&self, q: usize, id: &SessionId) -> Option<u64> {
+    pub fn next_of(&self, q: usize, id: &SessionId) -> Option<u64> {
         let queue = &self.queues[q];
         for m in queue.by_number(false) {
             let message = &queue.messages[m];

@@ -41,6 +41,11 @@ impl Naive {
             return Err(Refusal::InvalidValue { what: "disposition", why: String::new() });
         }
         let overlay = how.overlay.map(|new| new.bytes);
+        match how.disposition {
+            Disposition::Complete => self.ends(q, m, true),
+            Disposition::Defer | Disposition::DeadLetter => self.ends(q, m, false),
+            Disposition::Abandon { .. } | Disposition::Release => {}
+        }
         let queue = &mut self.queues[q];
         match how.disposition {
             Disposition::Complete => {
@@ -83,7 +88,10 @@ impl Naive {
         overlay: Option<u32>,
     ) {
         let now = self.now.wall;
+        let (how, away_ms) = self.judge(q, m, how);
+        let was_suspect = self.is_suspect(q, m);
         let deliveries_max = self.queues[q].settings.deliveries_max;
+        let failures = self.queues[q].settings.failures;
         let message = &mut self.queues[q].messages[m];
         let State::Locked(lock) = message.state else { panic!("only a lock is given back") };
         match how {
@@ -94,15 +102,20 @@ impl Naive {
         message.deliveries = u32::from(message.failures) + u32::from(message.crashes);
         message.overlay_bytes = overlay.or(message.overlay_bytes);
         message.visible = false;
-        message.state = match delay_ms {
+        let by_queue = failures.retry.filter(|_| how == Return::Failure && !message.dead);
+        let by_queue = by_queue.map(|by| by.delay_ms(message.failures.into(), message.sequence));
+        message.state = match delay_ms.or(by_queue).unwrap_or(0).max(away_ms) {
             _ if lock.deferred => State::Deferred,
-            Some(ms) if ms > 0 => State::Delayed { due: now.plus_ms(ms) },
-            _ => State::Ready,
+            0 => State::Ready,
+            ms => State::Delayed { due: now.plus_ms(ms) },
         };
         if message.dead {
             return;
         }
-        if how != Return::Release && message.deliveries >= deliveries_max {
+        let crashed = how == Return::Crash && was_suspect && !lock.deferred;
+        if crashed && u32::from(message.crashes) > failures.crashes_max {
+            self.dead_letter(q, m, Reason::ConsumerCrashed, None);
+        } else if how != Return::Release && message.deliveries >= deliveries_max {
             self.dead_letter(q, m, Reason::MaxDeliveryCountExceeded, None);
         } else if message.expires_at <= now && message.state != State::Deferred {
             self.expire(q, m);

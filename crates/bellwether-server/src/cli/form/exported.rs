@@ -77,9 +77,10 @@ pub(crate) fn read(fields: &Fields<'_>) -> Result<(String, bool, Exported), Stri
     Ok((queue, dead_letter, exported))
 }
 
-const REASONS: [(Reason, &str); 6] = [
+const REASONS: [(Reason, &str); 7] = [
     (Reason::Application, "receiver"),
     (Reason::MaxDeliveryCountExceeded, "deliveries"),
+    (Reason::ConsumerCrashed, "crashes"),
     (Reason::TtlExpired, "expired"),
     (Reason::MaxTransferHopCountExceeded, "hops"),
     (Reason::ForwardTargetUnavailable, "target"),

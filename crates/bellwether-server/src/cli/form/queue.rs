@@ -5,7 +5,7 @@ use bellwether::core::outcome::QueueInfo;
 use bellwether::{Durability, QueueSettings, Status};
 use serde_json::{Value, json};
 
-use super::{Fields, time};
+use super::{Fields, failures, time};
 
 /// A queue: settings, what is in it, what has passed through it.
 pub(crate) fn to_json(info: &QueueInfo) -> Value {
@@ -40,6 +40,7 @@ pub(crate) fn settings(settings: &QueueSettings) -> Value {
     json!({
         "lock_ms": settings.lock_ms,
         "deliveries_max": settings.deliveries_max,
+        "failures": failures::to_json(&settings.failures),
         "ttl_ms": settings.ttl_ms,
         "dead_letter_expired": settings.dead_letter_expired,
         "duplicate_window_ms": settings.duplicate_window_ms,
@@ -63,6 +64,7 @@ pub(crate) fn read_settings(json: &Value) -> Result<QueueSettings, String> {
     Ok(QueueSettings {
         lock_ms: fields.number("lock_ms")?.unwrap_or(usual.lock_ms),
         deliveries_max: fields.number("deliveries_max")?.unwrap_or(usual.deliveries_max),
+        failures: json.get("failures").map(failures::read).transpose()?.unwrap_or(usual.failures),
         ttl_ms: fields.number("ttl_ms")?,
         dead_letter_expired: is("dead_letter_expired")?.unwrap_or(usual.dead_letter_expired),
         duplicate_window_ms: fields.number("duplicate_window_ms")?,

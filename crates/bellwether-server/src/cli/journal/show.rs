@@ -7,7 +7,7 @@ use bellwether_core::codec::{self, Reader};
 use bellwether_core::lease::{Hold as LeaseHold, Lease};
 use bellwether_core::message::{Message, Reason, Standing, State};
 use bellwether_core::name::{At, Part};
-use bellwether_core::settings::QueueSettings;
+use bellwether_core::settings::{Failures, QueueSettings};
 use bellwether_core::time::{BootTime, WallTime};
 
 use super::super::human::Wall;
@@ -141,6 +141,7 @@ fn put_settings(out: &mut String, settings: &QueueSettings) -> fmt::Result {
     let QueueSettings {
         lock_ms,
         deliveries_max,
+        failures,
         ttl_ms,
         dead_letter_expired,
         duplicate_window_ms,
@@ -156,6 +157,8 @@ fn put_settings(out: &mut String, settings: &QueueSettings) -> fmt::Result {
     write!(out, " lock_ms={lock_ms} deliveries_max={deliveries_max}")?;
     write!(out, " size_bytes_max={size_bytes_max} message_bytes_max={message_bytes_max}")?;
     write!(out, " status={status:?} durability={durability:?}")?;
+    let unusual = Some(failures).filter(|failures| **failures != Failures::default());
+    put_some(out, "failures", unusual)?;
     put_some(out, "ttl_ms", ttl_ms.as_ref())?;
     put_some(out, "duplicate_window_ms", duplicate_window_ms.as_ref())?;
     put_some(out, "forward_to", forward_to.as_ref())?;

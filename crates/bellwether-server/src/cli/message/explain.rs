@@ -121,6 +121,18 @@ impl Told {
                 "was deferred by a receiver: it is only received by its number".into()
             }
             Cause::Paused => "is in a paused queue; `bellwether queue resume` lets it go on".into(),
+            Cause::Outage { try_in_ms: 0 } => {
+                "is in a queue that is in an outage and tries one message at a time".into()
+            }
+            Cause::Outage { try_in_ms } => format!(
+                "is in a queue that is in an outage and tries the next message in {}; `bellwether \
+                 queue resume` ends it",
+                Span(*try_in_ms)
+            ),
+            Cause::Suspect { crashes } => format!(
+                "is suspected of {}, and waits for a receiver that has nothing else",
+                if *crashes == 1 { "a crash".into() } else { format!("{crashes} crashes") }
+            ),
             Cause::SessionHeld(holder) => {
                 format!("belongs to a session that is held by {}", self.holder(holder))
             }
@@ -174,6 +186,8 @@ impl Told {
             Cause::Locked(holder) => held("locked", holder),
             Cause::Deferred => json!({ "cause": "deferred" }),
             Cause::Paused => json!({ "cause": "paused" }),
+            Cause::Outage { try_in_ms } => json!({ "cause": "outage", "try_in_ms": try_in_ms }),
+            Cause::Suspect { crashes } => json!({ "cause": "suspect", "crashes": crashes }),
             Cause::SessionHeld(holder) => held("session-held", holder),
             Cause::SessionWaits { sequence } => {
                 json!({ "cause": "session-waits", "sequence": sequence.0 })

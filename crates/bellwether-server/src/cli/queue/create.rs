@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use bellwether::QueueSettings;
+use bellwether::{Failures, QueueSettings};
 use clap::Args;
 use serde_json::json;
 
@@ -42,7 +42,10 @@ pub(crate) struct Create {
 
 impl Create {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Ended {
+        let mut failures = Failures::default();
+        failures.crashes_max = self.settings.failures.crashes_max.unwrap_or(failures.crashes_max);
         let usual = QueueSettings {
+            failures,
             sessions: self.sessions,
             duplicate_window_ms: self.settings.duplicate_window.map(ms),
             ..QueueSettings::default()

@@ -48,19 +48,34 @@ impl Pause {
             What::Sending => Status::SendDisabled,
             What::Both => Status::Disabled,
         };
-        set_status(&self.reach, out, &self.queue, status)
+        set_status(&self.reach, out, &self.queue, status, false)
     }
 }
 
-/// Sets a queue's status and says so.
-pub(super) fn set_status(reach: &Reach, out: &mut dyn Write, queue: &str, status: Status) -> Ended {
+/// Sets a queue's status, ends its outage if that is wanted, and says so.
+pub(super) fn set_status(
+    reach: &Reach,
+    out: &mut dyn Write,
+    queue: &str,
+    status: Status,
+    ends_outage: bool,
+) -> Ended {
     reach.look(out, async |store, screen| {
         let patch = SettingsPatch { status: Some(status), ..SettingsPatch::default() };
-        let info = store.queue(queue)?.update(patch).await?;
+        let queue = store.queue(queue)?;
+        let info = queue.update(patch).await?;
+        let ended = if ends_outage { queue.end_outage().await? } else { None };
         let (name, status) = (info.name.as_str(), status_name(info.settings.status));
+        let mut json = json!({ "queue": name, "status": status });
+        if ends_outage {
+            json["ended_outage"] = ended.is_some().into();
+        }
         screen.say(
-            &format!("queue {name:?} is {status}"),
-            &json!({ "queue": name, "status": status }),
+            &match ended {
+                None => format!("queue {name:?} is {status}"),
+                Some(_) => format!("queue {name:?} is {status}, and its outage is over"),
+            },
+            &json,
         )?;
         Ok(ExitCode::SUCCESS)
     })

@@ -13,7 +13,7 @@ const EXAMPLES: &str = "\
 Examples:
   bellwether queue resume orders";
 
-/// Let a paused queue go on: sending and receiving.
+/// Let a paused queue go on: sending and receiving, also if it has paused itself in an outage.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Resume {
@@ -25,6 +25,6 @@ pub(crate) struct Resume {
 
 impl Resume {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Ended {
-        set_status(&self.reach, out, &self.queue, Status::Active)
+        set_status(&self.reach, out, &self.queue, Status::Active, true)
     }
 }

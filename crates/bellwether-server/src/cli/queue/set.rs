@@ -41,7 +41,9 @@ impl Set {
         }
         self.reach.look(out, async |store, screen| {
             let store = &self.fence.of(store);
-            show(screen, &store.queue(&self.queue)?.update(patch).await?)?;
+            let queue = store.queue(&self.queue)?;
+            let (info, outage) = (queue.update(patch).await?, queue.outage().await?);
+            show(screen, &info, outage.as_ref())?;
             Ok(ExitCode::SUCCESS)
         })
     }

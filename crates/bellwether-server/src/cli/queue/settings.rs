@@ -8,6 +8,7 @@ use bellwether::{Durability, SettingsPatch};
 use clap::{Args, ValueEnum};
 
 use super::super::human::{ms, parse_duration, parse_size};
+use super::failures::FailureFlags;
 
 /// A setting that can be switched off with `none`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +52,8 @@ pub(crate) struct Settings {
     /// After so many counted deliveries a message becomes a dead letter.
     #[arg(long, value_name = "N")]
     deliveries_max: Option<u32>,
+    #[command(flatten)]
+    pub(crate) failures: FailureFlags,
     /// Time-to-live of messages that name none, and the most for those that do; or none.
     #[arg(long, value_name = "DURATION", value_parser = duration_or_none)]
     ttl: Option<OrNone<Duration>>,
@@ -89,6 +92,7 @@ impl Settings {
         SettingsPatch {
             lock_ms: self.lock.map(|lock| narrow(ms(lock))),
             deliveries_max: self.deliveries_max,
+            failures: self.failures.patch(),
             ttl_ms: self.ttl.as_ref().map(|ttl| ttl.0.map(ms)),
             dead_letter_expired: self.dead_letter_expired,
             duplicate_window_ms: self.duplicate_window.map(ms),

@@ -76,6 +76,7 @@ mod tests {
             totals: Totals { completed, ..Totals::default() },
             activity: Activity::default(),
             oldest_ready: None,
+            outages: 0,
             drained_in: None,
         };
         let mut queues = Labelled::new(1);

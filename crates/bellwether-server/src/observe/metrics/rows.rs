@@ -55,6 +55,8 @@ pub(super) struct QueueRow {
     pub(super) totals: Totals,
     pub(super) activity: Activity,
     pub(super) oldest_ready: Option<WallTime>,
+    /// How many are in an outage.
+    pub(super) outages: u64,
     /// Seconds until nothing waits if nothing more came in; `None` if that is not known yet.
     pub(super) drained_in: Option<f64>,
 }
@@ -66,6 +68,7 @@ impl From<&QueueStats> for QueueRow {
             totals: stats.totals,
             activity: stats.activity,
             oldest_ready: stats.oldest_ready,
+            outages: stats.in_outage.into(),
             drained_in: None,
         }
     }
@@ -110,6 +113,7 @@ impl Row for QueueRow {
         totals.forwarded += forwarded;
         totals.dead_lettered += dead_lettered;
         self.activity += other.activity;
+        self.outages += other.outages;
         self.oldest_ready = self.oldest_ready.into_iter().chain(other.oldest_ready).min();
     }
 }
@@ -174,6 +178,7 @@ mod tests {
             totals: Totals { sent, ..Totals::default() },
             activity: Activity::default(),
             oldest_ready: oldest.map(WallTime),
+            outages: 0,
             drained_in: None,
         }
     }

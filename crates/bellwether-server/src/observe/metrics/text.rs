@@ -287,6 +287,11 @@ impl Snapshot {
                 lines.gauge(&[("queue", queue)], row.counts.size_bytes)
             })
         })?;
+        let help = "Whether the queue has paused itself because its messages fail in a row";
+        out.family(("queue_outage", help), None, MetricType::Gauge, |lines| {
+            let mut rows = self.queues.iter();
+            rows.try_for_each(|(queue, row)| lines.gauge(&[("queue", queue)], row.outages))
+        })?;
         let seconds = Some(&Unit::Seconds);
         let help = "Age of the oldest message that waits for a receiver";
         out.family(("queue_oldest_message_age", help), seconds, MetricType::Gauge, |lines| {
@@ -357,6 +362,7 @@ fn reason_label(reason: Reason) -> &'static str {
         Reason::None => "none",
         Reason::Application => "application",
         Reason::MaxDeliveryCountExceeded => "max_delivery_count_exceeded",
+        Reason::ConsumerCrashed => "consumer_crashed",
         Reason::TtlExpired => "ttl_expired",
         Reason::MaxTransferHopCountExceeded => "max_transfer_hop_count_exceeded",
         Reason::ForwardTargetUnavailable => "forward_target_unavailable",
