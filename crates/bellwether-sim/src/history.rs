@@ -164,6 +164,8 @@ pub(crate) struct Seen {
     pub counted: u32,
     /// It is a dead letter because of them.
     pub too_often: bool,
+    /// It is a dead letter because its receivers crashed.
+    pub convicted: bool,
 }
 
 /// Somebody in line for a lease.

@@ -1,6 +1,8 @@
 //! What a seed decides before the world begins.
 
-use bellwether_core::settings::{Durability, QueueSettings, Status};
+use bellwether_core::settings::{
+    Backoff, Durability, Failures, OutagePolicy, QueueSettings, Status,
+};
 
 use crate::boundary::queue_name;
 use crate::dice::Dice;
@@ -205,6 +207,7 @@ fn queues(dice: &mut Dice) -> Vec<QueuePlan> {
             let settings = QueueSettings {
                 lock_ms: dice.between(400, 6_000) as u32,
                 deliveries_max: dice.between(2, 6) as u32,
+                failures: failures(dice),
                 ttl_ms: dice.percent(15).then(|| dice.between(2_000, 60_000)),
                 dead_letter_expired: dice.percent(50),
                 durability: dice.pick(&[Flushed, Flushed, Relaxed]),
@@ -220,6 +223,20 @@ fn queues(dice: &mut Dice) -> Vec<QueuePlan> {
             QueuePlan { settings }
         })
         .collect()
+}
+
+fn failures(dice: &mut Dice) -> Failures {
+    let retry = dice.percent(30).then(|| {
+        let first_ms = dice.between(1, 500);
+        let max_ms = first_ms + dice.below(2_000);
+        Backoff { first_ms, max_ms, jitter_percent: dice.below(101) as u32 }
+    });
+    let outage = dice.percent(40).then(|| {
+        let pause_ms_min = dice.between(50, 1_000);
+        let pause_ms_max = pause_ms_min + dice.below(2_000);
+        OutagePolicy { failures: dice.between(2, 6) as u32, pause_ms_min, pause_ms_max }
+    });
+    Failures { retry, crashes_max: dice.pick(&[0, 1, 3]), outage }
 }
 
 fn election(dice: &mut Dice) -> ElectionPlan {

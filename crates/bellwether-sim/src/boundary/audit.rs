@@ -85,6 +85,7 @@ impl Boundary {
                     },
                     counted: standing.deliveries,
                     too_often: standing.reason == Reason::MaxDeliveryCountExceeded,
+                    convicted: standing.reason == Reason::ConsumerCrashed,
                 });
             }
             if let Some(under_way) = self.audits.get_mut(&audit) {

@@ -1,10 +1,13 @@
 //! L5: the count of a message's deliveries grows by one with every delivery that failed or ran
 //! out, not with one that was given back unused, survives restarts, and never reaches the maximum
-//! outside the dead letters. A power cut may lose what was not flushed.
+//! outside the dead letters. A power cut may lose what was not flushed, and a queue in an outage counts
+//! nothing. Nobody is convicted of crashes before there were as many as the queue allows, and one more:
+//! the first, which may have had others beside it.
 
 use std::collections::BTreeMap;
 
 use bellwether_core::name::Part;
+use bellwether_core::settings::Failures;
 
 use super::Invariant;
 use super::lock_book::LockBook;
@@ -25,14 +28,16 @@ pub(super) struct Check {
     book: LockBook,
     last: BTreeMap<Spot, Last>,
     deliveries_max: Vec<u32>,
+    failures: Vec<Failures>,
     volatile: Volatile<Token>,
 }
 
 impl Check {
     pub(super) fn new(plan: &Plan) -> Self {
         let deliveries_max = plan.queues.iter().map(|q| q.settings.deliveries_max).collect();
+        let failures = plan.queues.iter().map(|q| q.settings.failures).collect();
         let (book, last, volatile) = Default::default();
-        Self { book, last, deliveries_max, volatile }
+        Self { book, last, deliveries_max, failures, volatile }
     }
 
     fn deliver(&mut self, delivery: &Delivery) -> Result<(), String> {
@@ -50,8 +55,10 @@ impl Check {
         let Some(lock) = self.book.current(old.token).filter(|lock| !lock.unsure) else {
             return Ok(());
         };
+        let may_be_uncounted = self.failures[usize::from(token.spot.queue)].outage.is_some();
         let least = old.counted
             + match old.ended {
+                _ if may_be_uncounted => 0,
                 Some(How::Abandon(_)) => 1,
                 Some(_) => 0,
                 // Nobody ended it, so it ran out; but a session that is closed gives back unused.
@@ -97,6 +104,13 @@ impl Invariant for Check {
                 });
                 if let Some(seen) = odd {
                     return Err(format!("{seen:?} is a dead letter before its time"));
+                }
+                let innocent = messages.iter().find(|seen| {
+                    let crashes_max = self.failures[usize::from(seen.spot.queue)].crashes_max;
+                    seen.convicted && seen.counted <= crashes_max
+                });
+                if let Some(seen) = innocent {
+                    return Err(format!("{seen:?} is a dead letter for what it may not have done"));
                 }
             }
             _ => {}

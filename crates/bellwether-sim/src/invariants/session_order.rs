@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bellwether_core::settings::QueueSettings;
+
 use super::Invariant;
 use super::fates::Fates;
 use crate::history::{Delivery, Hold, How, Queue, Record, What};
@@ -27,7 +29,7 @@ impl Check {
             sent: BTreeMap::new(),
             under: BTreeMap::new(),
             aside: BTreeSet::new(),
-            deliveries_max: plan.queues.iter().map(|q| q.settings.deliveries_max).collect(),
+            deliveries_max: plan.queues.iter().map(|q| least_deliveries(&q.settings)).collect(),
         }
     }
 
@@ -55,6 +57,14 @@ impl Check {
             )),
             None => Ok(()),
         }
+    }
+}
+
+/// After so many counted deliveries a message may be a dead letter: of any kind, or of crashes alone.
+fn least_deliveries(settings: &QueueSettings) -> u32 {
+    match settings.failures.crashes_max {
+        0 => settings.deliveries_max,
+        crashes_max => settings.deliveries_max.min(crashes_max + 1),
     }
 }
 

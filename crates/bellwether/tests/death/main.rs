@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
 
+mod consumers;
 mod world;
 
 use bellwether::wire::accept::Peer;
