@@ -8,11 +8,9 @@ use crate::content::{ContentId, Place};
 use crate::job::{ItemState, JobRecord};
 use crate::lease::Lease;
 use crate::message::{Message, Standing};
-use crate::name::{
-    At, DeliveryNumber, Incarnation, JobId, LeaseName, MemberId, MemberSlot, QueueId, QueueName,
-    RequestNumber, SequenceNumber, SessionId, Term,
-};
+use crate::name::{At, DeliveryNumber, Incarnation, JobId, LeaseName, MemberId, MemberSlot, QueueId, QueueName, RequestNumber, ScheduleName, SequenceNumber, SessionId, Term};
 use crate::outcome::{EndedBy, Outcome, Totals};
+use crate::schedule::ScheduleRecord;
 use crate::settings::QueueSettings;
 use crate::time::WallTime;
 
@@ -194,6 +192,16 @@ pub enum Change {
         count: u32,
         /// How the first stands; the contents of the others follow its own.
         state: ItemState,
+    },
+    /// A schedule is there, and stands so.
+    Schedule {
+        /// How.
+        record: Box<ScheduleRecord>,
+    },
+    /// A schedule is gone.
+    ScheduleGone {
+        /// Which.
+        name: ScheduleName,
     },
     /// The store was restored from a backup: no term granted from here on is below this one.
     TermsFrom {

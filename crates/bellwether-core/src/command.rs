@@ -6,10 +6,8 @@ use crate::fence::Fence;
 use crate::few::Few;
 use crate::job::{EndJob, JobSettings, Which};
 use crate::message::{NewMessage, Reason};
-use crate::name::{
-    JobName, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName, QueuePath,
-    RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
-};
+use crate::name::{JobName, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName, QueuePath, RequestNumber, ScheduleName, SequenceNumber, SessionId, SessionToken, Term};
+use crate::schedule::{ScheduleSettings, SteerSchedule};
 use crate::settings::{QueueSettings, SettingsPatch};
 use crate::time::WallTime;
 
@@ -277,6 +275,30 @@ pub enum Command {
         max: u32,
         /// Which of them.
         which: Which,
+    },
+
+    /// Creates a schedule; if it exists it is left alone.
+    CreateSchedule {
+        /// Its name.
+        schedule: ScheduleName,
+        /// How it behaves.
+        settings: Box<ScheduleSettings>,
+        /// Its message: id text, properties and body.
+        content: NewContent,
+    },
+    /// Pauses, resumes, runs or deletes a schedule.
+    SteerSchedule {
+        /// Which.
+        schedule: ScheduleName,
+        /// What.
+        how: SteerSchedule,
+    },
+    /// Many schedules, by name.
+    ListSchedules {
+        /// Names from this one on.
+        from: Option<ScheduleName>,
+        /// At most so many.
+        max: u32,
     },
 
     /// A process takes part. Joining again under the same id is a heartbeat.

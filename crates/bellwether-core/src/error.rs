@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::fence;
-use crate::name::{JobName, LeaseName, MemberId, QueueName, SequenceNumber, SessionId, Term};
+use crate::name::{JobName, LeaseName, MemberId, QueueName, ScheduleName, SequenceNumber, SessionId, Term};
 use crate::right::Right;
 
 /// Why the rules said no.
@@ -94,6 +94,8 @@ pub enum Refusal {
     JobEnded(JobName),
     /// The job has not ended.
     JobOpen(JobName),
+    /// No schedule of that name.
+    ScheduleNotFound(ScheduleName),
     /// It was asked under a term that is not held.
     Fenced {
         /// The election.
@@ -264,6 +266,9 @@ impl fmt::Display for Refusal {
             ),
             Self::JobOpen(job) => {
                 write!(f, "job {job:?} has not ended; cancel it first, or wait for its end")
+            }
+            Self::ScheduleNotFound(schedule) => {
+                write!(f, "there is no schedule {schedule:?}; create it first")
             }
             Self::Fenced { election, term, newest } => fence::explain(f, election, *term, *newest),
         }

@@ -36,6 +36,7 @@
 
 pub mod backup;
 pub mod bully;
+pub mod calendar;
 pub mod candidacy;
 pub mod chance;
 pub mod change;
@@ -63,6 +64,7 @@ mod queue;
 mod ready;
 pub mod right;
 pub mod ring;
+pub mod schedule;
 mod session;
 pub mod settings;
 pub mod shards;

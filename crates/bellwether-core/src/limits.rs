@@ -96,6 +96,19 @@ pub const JOB_MEMORY_BYTES: u64 = 512;
 /// way from the message to it.
 pub const ITEM_MEMORY_BYTES: u64 = 64;
 
+/// Schedules in one shard: each is looked at when it is due, and all of them may be due at noon.
+pub const SCHEDULES_MAX: usize = 10_000;
+/// A rule, and a time zone's name: longer ones are no rules.
+pub const RULE_BYTES_MAX: usize = 256;
+/// Shortest time from one slot to the next; what comes more often is a loop and no schedule.
+pub const EVERY_MS_MIN: u64 = 1_000;
+/// Longest one.
+pub const EVERY_MS_MAX: u64 = 366 * 24 * 3600 * 1000;
+/// A slot that is later than this was missed: somebody was not there.
+pub const SLOT_LATE_MS_MAX: u64 = 60_000;
+/// Missed slots that are caught up with in one step.
+pub const MISSED_SLOTS_MAX: u32 = 1_000;
+
 /// What one waiting message costs in memory, for the budget: its record, its content's entry, its
 /// place in a lane. Measured by `bench`, asserted there.
 pub const MESSAGE_MEMORY_BYTES: u64 = 160;

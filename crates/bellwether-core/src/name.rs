@@ -101,6 +101,11 @@ text_name!(
     "job name"
 );
 text_name!(
+    /// Name of a schedule. Case matters.
+    ScheduleName,
+    "schedule name"
+);
+text_name!(
     /// Name of a session: an ordered group of messages.
     SessionId,
     "session id"

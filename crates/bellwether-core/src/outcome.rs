@@ -10,6 +10,7 @@ use crate::name::{
     LeaseId, LeaseName, MemberId, MemberSlot, Part, QueueName, SequenceNumber, SessionId,
     SessionToken, Term, Ticket,
 };
+use crate::schedule::ScheduleInfo;
 use crate::settings::QueueSettings;
 use crate::time::WallTime;
 
@@ -124,6 +125,13 @@ pub enum Outcome {
     Jobs(Vec<JobInfo>),
     /// Items; the results of those that have one travel beside the outcome, in their order.
     Items(Vec<ItemInfo>),
+    /// The schedule is there.
+    ScheduleCreated {
+        /// It was there before.
+        existed: bool,
+    },
+    /// The schedules.
+    Schedules(Vec<ScheduleInfo>),
     /// A step of a backup; its bytes travel beside the outcome.
     Backup(BackupStep),
 }

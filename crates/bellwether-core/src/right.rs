@@ -88,6 +88,12 @@ pub struct Grant {
 }
 
 impl Grant {
+    /// Names of jobs and schedules count as names of queues.
+    fn covers_name(&self, name: &str) -> bool {
+        let has = |name: QueueName| self.scope.has_queue(&name, Part::Main);
+        self.realm == Realm::Queues && QueueName::new(name).is_ok_and(has)
+    }
+
     fn covers(&self, need: &Need<'_>) -> bool {
         self.rights.iter().any(|right| right.includes(need.right))
             && match need.of {
@@ -95,11 +101,8 @@ impl Grant {
                     self.realm == Realm::Queues && self.scope.has_queue(queue, part)
                 }
                 Of::Lease(lease) => self.realm == Realm::Elections && self.scope.has_lease(lease),
-                Of::Job(job) => {
-                    let name = QueueName::new(job.as_str());
-                    let has = |name: QueueName| self.scope.has_queue(&name, Part::Main);
-                    self.realm == Realm::Queues && name.is_ok_and(has)
-                }
+                Of::Job(job) => self.covers_name(job.as_str()),
+                Of::Schedule(schedule) => self.covers_name(schedule.as_str()),
                 Of::Every(realm) => self.realm == realm && self.scope == Scope::Everything,
             }
     }

@@ -14,6 +14,7 @@ mod fence;
 pub(crate) mod form;
 pub(crate) mod human;
 mod import;
+mod job;
 mod journal;
 mod key;
 mod lead;
@@ -71,6 +72,8 @@ enum Command {
     #[command(subcommand)]
     Session(session::Session),
     #[command(subcommand)]
+    Job(job::Job),
+    #[command(subcommand)]
     Lease(lease::Lease),
     #[command(subcommand)]
     Election(election::Election),
@@ -105,6 +108,7 @@ impl Cli {
             Command::Message(message) => message.run(out),
             Command::DeadLetter(dead_letter) => dead_letter.run(out),
             Command::Session(session) => session.run(out),
+            Command::Job(job) => job.run(out),
             Command::Lease(lease) => lease.run(out),
             Command::Election(election) => election.run(out),
             Command::Lead(lead) => lead.run(),

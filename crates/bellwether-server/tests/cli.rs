@@ -17,6 +17,8 @@ mod documented;
 mod explaining;
 #[path = "cli/following.rs"]
 mod following;
+#[path = "cli/jobs.rs"]
+mod jobs;
 #[path = "cli/leases.rs"]
 mod leases;
 #[path = "cli/measuring.rs"]

@@ -33,6 +33,8 @@ mod tag {
     pub(super) const JOB: u8 = 40;
     pub(super) const JOB_GONE: u8 = 41;
     pub(super) const ITEMS: u8 = 42;
+    pub(super) const SCHEDULE: u8 = 43;
+    pub(super) const SCHEDULE_GONE: u8 = 44;
 }
 
 macro_rules! put {
@@ -91,6 +93,8 @@ pub fn encode_change(change: &Change, now: BootTime, out: &mut Vec<u8>) {
         Change::Items { job, first, count, state } => {
             put!(out, tag::ITEMS, job, first, count, state);
         }
+        Change::Schedule { record } => put!(out, tag::SCHEDULE, record),
+        Change::ScheduleGone { name } => put!(out, tag::SCHEDULE_GONE, name),
         Change::TermsFrom { term } => put!(out, tag::TERMS_FROM, term),
         Change::TermEnded { name, term, at, by } => {
             put!(out, tag::TERM_ENDED, name, term, at, by);
@@ -166,6 +170,8 @@ pub fn decode_change(reader: &mut Reader<'_>, now: BootTime) -> Result<Change, B
             count: Wire::get(r)?,
             state: Wire::get(r)?,
         },
+        tag::SCHEDULE => Change::Schedule { record: Wire::get(r)? },
+        tag::SCHEDULE_GONE => Change::ScheduleGone { name: Wire::get(r)? },
         tag::TERMS_FROM => Change::TermsFrom { term: Wire::get(r)? },
         tag::TERM_ENDED => Change::TermEnded {
             name: Wire::get(r)?,

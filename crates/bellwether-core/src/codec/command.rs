@@ -92,6 +92,9 @@ wire_enum!(Command, "a command", {
     64 => AwaitJob { job, wait_ms },
     65 => ListJobs { after, max },
     66 => ListItems { job, from, max, which },
+    67 => CreateSchedule { schedule, settings, content },
+    68 => SteerSchedule { schedule, how },
+    69 => ListSchedules { from, max },
 });
 
 wire_struct!(Receive { from, session, max, mode, wait_ms, lock_ms });

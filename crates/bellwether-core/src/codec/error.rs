@@ -28,6 +28,7 @@ wire_enum!(Refusal, "a refusal", {
     60 => JobNotFound(job),
     61 => JobEnded(job),
     62 => JobOpen(job),
+    63 => ScheduleNotFound(schedule),
 });
 
 wire_enum!(Right, "a right", { 1 => Listen, 2 => Send, 3 => Manage });

@@ -31,6 +31,7 @@ mod message;
 mod name;
 mod outcome;
 mod reader;
+mod schedule;
 mod settings;
 mod wire;
 mod words;

@@ -3,11 +3,7 @@
 use super::wire::{Wire, put_text, wire_enum, wire_number, wire_struct};
 use super::{BadBytes, Reader};
 use crate::content::{ContentId, Place};
-use crate::name::{
-    At, DeliveryNumber, Incarnation, JobId, JobName, LeaseId, LeaseName, LockToken, MemberId,
-    MemberSlot, Part, QueueId, QueueName, QueuePath, RequestNumber, SequenceNumber, SessionId,
-    SessionToken, Term,
-};
+use crate::name::{At, DeliveryNumber, Incarnation, JobId, JobName, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, Part, QueueId, QueueName, QueuePath, RequestNumber, ScheduleName, SequenceNumber, SessionId, SessionToken, Term};
 use crate::time::WallTime;
 
 macro_rules! wire_name {
@@ -28,6 +24,7 @@ wire_name! {
     QueueName, "a queue name";
     JobName, "a job name";
     LeaseName, "a lease name";
+    ScheduleName, "a schedule name";
     SessionId, "a session id";
 }
 

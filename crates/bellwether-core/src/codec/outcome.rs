@@ -41,6 +41,8 @@ wire_enum!(Outcome, "an outcome", {
     62 => Job(info),
     63 => Jobs(infos),
     64 => Items(items),
+    65 => ScheduleCreated { existed },
+    66 => Schedules(infos),
 });
 
 wire_struct!(TermInfo { term, kind, granted_at, holder, metadata, left_as });

@@ -84,6 +84,13 @@ impl Ledger {
             Command::ListItems { job, from, max, which } => {
                 self.list_items(job, *from, *max, *which)
             }
+            Command::CreateSchedule { schedule, settings, content } => {
+                self.create_schedule(now, schedule, settings, *content, fx)
+            }
+            Command::SteerSchedule { schedule, how } => {
+                self.steer_schedule(now, schedule, *how, fx)
+            }
+            Command::ListSchedules { from, max } => Ok(self.list_schedules(from.as_ref(), *max)),
             Command::Join { id, metadata, ttl_ms } => self.join(now, *id, metadata, *ttl_ms, fx),
             Command::Heartbeat { held } => self.heartbeat(now, member, held),
             Command::Leave => self.leave(now, member, EndedBy::Goodbye, fx),

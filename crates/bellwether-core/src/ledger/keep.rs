@@ -142,6 +142,7 @@ impl Outcome {
                 | Self::Breaking { .. }
                 | Self::JobCreated { .. }
                 | Self::Dispatched { .. }
+                | Self::ScheduleCreated { .. }
         )
     }
 }
@@ -170,6 +171,7 @@ impl Command {
                 | Self::AwaitJob { .. }
                 | Self::ListJobs { .. }
                 | Self::ListItems { .. }
+                | Self::ListSchedules { .. }
                 | Self::Heartbeat { .. }
                 | Self::RenewSession { .. }
                 | Self::RenewLocks { lock_ms: None, .. }

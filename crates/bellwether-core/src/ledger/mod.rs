@@ -26,6 +26,7 @@ mod members;
 mod queues;
 mod receive;
 mod renewing;
+mod schedules;
 mod send;
 mod sessions;
 mod set;
@@ -58,6 +59,7 @@ use crate::time::{BootTime, Now};
 
 use fences::Fences;
 use items::Jobs;
+use schedules::Schedules;
 pub use snapshot::SnapshotCursor;
 use timers::{Timer, Timers};
 use unsettled::Unsettled;
@@ -112,6 +114,7 @@ pub struct Ledger {
     /// No new term is below this one.
     terms_from: Term,
     jobs: Jobs,
+    schedules: Schedules,
 
     /// Ready, but not yet visible: the frame that made them so, in order.
     fresh: VecDeque<(u64, At)>,
@@ -171,6 +174,7 @@ impl Ledger {
             last_lease: 0,
             terms_from: Term(0),
             jobs: Jobs::default(),
+            schedules: Schedules::default(),
             fresh: VecDeque::new(),
             stirred: BTreeSet::new(),
             stirred_lines: BTreeSet::new(),

@@ -104,6 +104,8 @@ impl Ledger {
             Change::Items { job, first, count, state } => {
                 self.set_items(*job, *first, *count, *state, fx);
             }
+            Change::Schedule { record } => self.set_schedule(record),
+            Change::ScheduleGone { name } => self.set_schedule_gone(name, fx),
             // What happened changes nothing of how things are.
             Change::TermEnded { .. } => {}
             Change::TermsFrom { term } => self.terms_from = self.terms_from.max(*term),

@@ -37,6 +37,7 @@ enum Stage {
     Results(JobId, u32),
     ItemsPending(JobId, u32),
     ItemsFailed(JobId, u32),
+    Schedule(u32),
     Contents(u64),
     Done,
 }
@@ -67,6 +68,7 @@ impl Ledger {
         self.live = true;
         self.clock = now;
         self.start_jobs();
+        self.start_schedules();
         let ids: Vec<QueueId> = self.queues.keys().copied().collect();
         for id in ids {
             for part in [Part::Main, Part::Dead] {
@@ -247,7 +249,7 @@ impl Ledger {
                 write_some(messages, max, next, write)
             }
             Stage::Job(from) => match self.jobs.by_id.range(from..).next() {
-                None => (0, Stage::Contents(0)),
+                None => (0, Stage::Schedule(0)),
                 Some((id, job)) => {
                     write(Change::Job { id: *id, record: Box::new(job.record.clone()) });
                     (1, Stage::ItemsDone(*id, 0))
@@ -257,6 +259,13 @@ impl Ledger {
             | Stage::Results(id, from)
             | Stage::ItemsPending(id, from)
             | Stage::ItemsFailed(id, from) => self.write_items(stage, id, from, max, write),
+            Stage::Schedule(from) => {
+                let schedules = self.schedules.by_index.range(from..).map(|(index, schedule)| {
+                    let record = Box::new(schedule.record.clone());
+                    (Stage::Schedule(*index), Change::Schedule { record })
+                });
+                write_some(schedules, max, Stage::Contents(0), write)
+            }
             Stage::Contents(from) => {
                 let contents = self
                     .contents

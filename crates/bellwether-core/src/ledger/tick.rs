@@ -57,6 +57,7 @@ impl Ledger {
             Timer::Seen(queue) => self.seen_fired(now, queue),
             Timer::Member(slot) => self.member_fired(now, due, slot, fx),
             Timer::Job(id) => self.job_fired(now, id, fx),
+            Timer::Schedule(index) => self.schedule_fired(now, index, fx),
             Timer::Lease(index, slot) => self.lease_fired(now, due, (index, slot), fx),
         }
     }

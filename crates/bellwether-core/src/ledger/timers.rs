@@ -26,6 +26,7 @@ pub(super) enum Timer {
     /// Which, and which of its slots.
     Lease(u32, u32),
     Job(JobId),
+    Schedule(u32),
 }
 
 /// All timers, of both clocks.

@@ -2,7 +2,7 @@
 
 use crate::command::{Command, Receive};
 use crate::error::Refusal;
-use crate::name::{JobName, LeaseName, Part, QueueName, QueuePath};
+use crate::name::{JobName, LeaseName, Part, QueueName, QueuePath, ScheduleName};
 
 use super::{Realm, Right};
 
@@ -24,6 +24,8 @@ pub enum Of<'a> {
     Lease(&'a LeaseName),
     /// One job. Its name counts as a queue's.
     Job(&'a JobName),
+    /// One schedule. Its name counts as a queue's.
+    Schedule(&'a ScheduleName),
     /// All there is.
     Every(Realm),
 }
@@ -36,6 +38,7 @@ impl Need<'_> {
             Of::Queue(queue, Part::Dead) => format!("the dead letters of queue {queue:?}"),
             Of::Lease(lease) => format!("election {lease:?}"),
             Of::Job(job) => format!("job {job:?}"),
+            Of::Schedule(schedule) => format!("schedule {schedule:?}"),
             Of::Every(Realm::Queues) => "all queues".into(),
             Of::Every(Realm::Elections) => "all elections".into(),
         };
@@ -93,6 +96,7 @@ impl<'a> Needs<'a> {
             Of::Queue(queue, _) => Some(queue.as_str()),
             Of::Lease(lease) => Some(lease.as_str()),
             Of::Job(job) => Some(job.as_str()),
+            Of::Schedule(schedule) => Some(schedule.as_str()),
             Of::Every(_) => None,
         }
     }
@@ -151,6 +155,16 @@ pub fn needs(command: &Command) -> Needs<'_> {
         Command::AwaitJob { job, .. } => Needs::one("show-job", Listen, Of::Job(job)),
         Command::ListJobs { .. } => Needs::one("list-jobs", Listen, Of::Every(Realm::Queues)),
         Command::ListItems { job, .. } => Needs::one("list-items", Listen, Of::Job(job)),
+        Command::CreateSchedule { schedule, settings, .. } => {
+            Needs::one("create-schedule", Manage, Of::Schedule(schedule))
+                .and_send([Some(&settings.queue), None])
+        }
+        Command::SteerSchedule { schedule, .. } => {
+            Needs::one("steer-schedule", Manage, Of::Schedule(schedule))
+        }
+        Command::ListSchedules { .. } => {
+            Needs::one("list-schedules", Listen, Of::Every(Realm::Queues))
+        }
         // A member alone can do nothing; what it does is looked at then.
         Command::Join { .. } => Needs::none("join"),
         Command::Heartbeat { .. } => Needs::none("heartbeat"),

@@ -1,6 +1,7 @@
 //! Things as JSON: the stable forms that programs read, described in docs/cli.md.
 
 pub(crate) mod exported;
+pub(crate) mod job;
 pub(crate) mod lease;
 pub(crate) mod message;
 pub(crate) mod queue;

@@ -20,6 +20,7 @@ mod dead_letters;
 mod elections;
 pub(crate) mod extract;
 pub(crate) mod id;
+pub(crate) mod jobs;
 mod keys;
 mod leases;
 pub(crate) mod limits;
@@ -61,6 +62,7 @@ pub(crate) fn router(state: State) -> Router {
     let paths = OpenApiRouter::with_openapi(openapi::head())
         .merge(queue_paths())
         .merge(dead_letter_paths())
+        .merge(job_paths())
         .merge(other_paths());
     let (router, api) = paths.split_for_parts();
     let api = Arc::new(openapi::complete(api));
@@ -112,6 +114,15 @@ fn dead_letter_paths() -> OpenApiRouter<State> {
         .routes(routes!(dead_letters::renew_dead_letters))
         .routes(routes!(dead_letters::purge_dead_letters))
         .routes(routes!(dead_letters::redrive_dead_letters))
+}
+
+fn job_paths() -> OpenApiRouter<State> {
+    OpenApiRouter::new()
+        .routes(routes!(jobs::list_jobs))
+        .routes(routes!(jobs::create_job, jobs::show_job, jobs::forget_job))
+        .routes(routes!(jobs::dispatch_items, jobs::list_items))
+        .routes(routes!(jobs::end_job))
+        .routes(routes!(jobs::complete_item))
 }
 
 fn other_paths() -> OpenApiRouter<State> {

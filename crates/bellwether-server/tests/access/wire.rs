@@ -4,9 +4,10 @@ use bellwether::core::command::{
     Acquire, Command, HeldSet, LeaseKind, Receive, ReceiveMode, ReleaseReason, Request,
 };
 use bellwether::core::few::Few;
+use bellwether::core::job::{EndJob, JobSettings, Which};
 use bellwether::core::name::{
-    DeliveryNumber, Incarnation, QueueName, QueuePath, RequestNumber, SequenceNumber, SessionId,
-    SessionToken,
+    DeliveryNumber, Incarnation, JobName, LockToken, QueueName, QueuePath, RequestNumber,
+    SequenceNumber, SessionId, SessionToken,
 };
 use bellwether::core::right::{Right, needs};
 use bellwether::{Bellwether, Error, LeaseId, LeaseName, MemberId, Refusal};
@@ -26,6 +27,8 @@ fn commands(name: &str) -> Vec<Command> {
     let id = LeaseId(7);
     let q = || queue.clone();
     let l = || lease.clone();
+    let j = || JobName::new(name).unwrap();
+    let lock = LockToken { sequence: SequenceNumber(1), number, incarnation };
     vec![
         Command::CreateQueue { queue: q(), settings: Box::default() },
         Command::UpdateQueue { queue: q(), patch: Box::default() },
@@ -84,18 +87,30 @@ fn commands(name: &str) -> Vec<Command> {
         Command::ResumeLease { lease: l() },
         Command::DescribeLease { lease: l() },
         Command::WatchLease { lease: l(), seen: 0, wait_ms: 0 },
+        Command::CreateJob {
+            job: j(),
+            settings: Box::new(JobSettings::new(q())),
+            items: None,
+            gather: None,
+        },
+        Command::Dispatch { job: j(), first: 0, messages: Few::default(), items: Some(0) },
+        Command::CompleteItem { from: QueuePath::main(q()), token: lock, result: None },
+        Command::AwaitJob { job: j(), wait_ms: 0 },
+        Command::ListItems { job: j(), from: 0, max: 1, which: Which::All },
+        Command::EndJob { job: j(), how: EndJob::Forget },
         // Last: it takes the queue away.
         Command::DeleteQueue { queue: q() },
     ]
 }
 
 /// Those that are about everything: a right under a prefix is not enough for them.
-fn lists() -> [Command; 4] {
+fn lists() -> [Command; 5] {
     [
         Command::ListQueues { after: None, max: 1 },
         Command::ListLeases { after: None, max: 1 },
         Command::ListMembers,
         Command::MemberHealth { after: None, max: 1 },
+        Command::ListJobs { after: None, max: 1 },
     ]
 }
 

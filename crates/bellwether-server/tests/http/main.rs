@@ -7,6 +7,7 @@ mod cloud_events;
 mod docs;
 mod exactly_once;
 mod fences;
+mod jobs;
 mod leases;
 mod messages;
 mod problems;
