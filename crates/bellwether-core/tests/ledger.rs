@@ -24,6 +24,8 @@ mod queues;
 mod restart;
 #[path = "ledger/retries.rs"]
 mod retries;
+#[path = "ledger/schedules.rs"]
+mod schedules;
 #[path = "ledger/sending.rs"]
 mod sending;
 #[path = "ledger/sessions.rs"]

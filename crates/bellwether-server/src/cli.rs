@@ -31,6 +31,7 @@ mod reach;
 mod receive;
 mod restore;
 mod screen;
+mod schedule;
 mod send;
 mod serve;
 mod session;
@@ -74,6 +75,8 @@ enum Command {
     #[command(subcommand)]
     Job(job::Job),
     #[command(subcommand)]
+    Schedule(schedule::Schedule),
+    #[command(subcommand)]
     Lease(lease::Lease),
     #[command(subcommand)]
     Election(election::Election),
@@ -109,6 +112,7 @@ impl Cli {
             Command::DeadLetter(dead_letter) => dead_letter.run(out),
             Command::Session(session) => session.run(out),
             Command::Job(job) => job.run(out),
+            Command::Schedule(schedule) => schedule.run(out),
             Command::Lease(lease) => lease.run(out),
             Command::Election(election) => election.run(out),
             Command::Lead(lead) => lead.run(),

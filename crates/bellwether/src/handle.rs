@@ -7,8 +7,9 @@ use bellwether_core::fence::Fence;
 use bellwether_core::few::Few;
 use bellwether_core::job::JobInfo;
 use bellwether_core::limits;
-use bellwether_core::name::{JobName, LeaseName, MemberId, MemberSlot, QueueName};
+use bellwether_core::name::{JobName, LeaseName, MemberId, MemberSlot, QueueName, ScheduleName};
 use bellwether_core::outcome::{LeaseInfo, MemberHealth, MemberInfo, Outcome, QueueInfo};
+use bellwether_core::schedule::ScheduleInfo;
 use bellwether_core::settings::QueueSettings;
 use bytes::Bytes;
 use tokio::sync::OnceCell;
@@ -24,6 +25,7 @@ use crate::job::Job;
 use crate::lease::Lease;
 use crate::open::Open;
 use crate::queue::Queue;
+use crate::schedule::Schedule;
 
 /// One store, opened. Cheap to clone; the store is closed when the last clone is gone, or by
 /// [`Bellwether::close`].
@@ -159,6 +161,21 @@ impl Bellwether {
         let command = Command::ListJobs { after: None, max: u32::MAX };
         match self.inner.ask(command).await?.outcome {
             Outcome::Jobs(jobs) => Ok(jobs),
+            other => unreachable_outcome(&other),
+        }
+    }
+
+    /// A handle to a schedule; nothing is asked of the store yet.
+    pub fn schedule(&self, name: &str) -> Result<Schedule, Error> {
+        let (inner, fence) = (Arc::clone(&self.inner), self.fence.clone());
+        Ok(Schedule::new(inner, ScheduleName::new(name)?, fence))
+    }
+
+    /// All schedules, by name.
+    pub async fn schedules(&self) -> Result<Vec<ScheduleInfo>, Error> {
+        let command = Command::ListSchedules { from: None, max: u32::MAX };
+        match self.inner.ask(command).await?.outcome {
+            Outcome::Schedules(schedules) => Ok(schedules),
             other => unreachable_outcome(&other),
         }
     }

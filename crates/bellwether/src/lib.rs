@@ -40,6 +40,7 @@
 //! | [`Queue`], [`Message`], [`Delivery`], [`Session`] | sending, receiving, settling |
 //! | [`Pump`] | running a handler over a queue |
 //! | [`Job`] | work fanned out as messages and gathered again |
+//! | [`Schedule`] | recurring rules that send messages |
 //! | [`Election`], [`Leadership`], [`Lease`] | leading, and fencing what a leader writes |
 //! | [`Shards`] | leading a fair part of many |
 //! | [`Elections`] | leading on an engine that runs already |
@@ -85,6 +86,7 @@ mod presence;
 pub mod pump;
 pub mod queue;
 mod renewer;
+pub mod schedule;
 pub mod session;
 pub mod shards;
 pub mod stats;
@@ -114,6 +116,7 @@ pub use message::Message;
 pub use open::Open;
 pub use pump::{Pump, PumpHandle, Verdict, Work};
 pub use queue::Queue;
+pub use schedule::Schedule;
 pub use session::Session;
 pub use shards::Shards;
 pub use stats::{Health, Stats};

@@ -6,6 +6,8 @@
 mod answers;
 #[path = "golden/jobs.rs"]
 mod jobs;
+#[path = "golden/schedules.rs"]
+mod schedules;
 
 use super::random::Random;
 use super::{Coded, WRITTEN_AT, assert_same, bytes_of};
@@ -172,6 +174,8 @@ fn variant_of(change: &Change) -> usize {
         Change::Job { .. } => 18,
         Change::JobGone { .. } => 19,
         Change::Items { .. } => 20,
+        Change::Schedule { .. } => 21,
+        Change::ScheduleGone { .. } => 22,
     }
 }
 
@@ -403,7 +407,7 @@ fn leases() -> Vec<(Change, &'static str)> {
 }
 
 fn all() -> Vec<(Change, &'static str)> {
-    [queues(), messages(), sessions_and_members(), outcomes(), leases(), jobs::changes()].concat()
+    [queues(), messages(), sessions_and_members(), outcomes(), leases(), jobs::changes(), schedules::changes()].concat()
 }
 
 fn hex_digit(value: u8) -> char {

@@ -4,10 +4,7 @@ use bellwether_core::content::{ContentId, Place};
 use bellwether_core::error::Refusal;
 use bellwether_core::few::Few;
 use bellwether_core::message::{Standing, State};
-use bellwether_core::name::{
-    DeliveryNumber, Incarnation, JobId, JobName, LeaseId, LeaseName, MemberId, MemberSlot, QueueId,
-    QueueName, RequestNumber, SequenceNumber, SessionId, Term,
-};
+use bellwether_core::name::{DeliveryNumber, Incarnation, JobId, JobName, LeaseId, LeaseName, MemberId, MemberSlot, QueueId, QueueName, RequestNumber, ScheduleName, SequenceNumber, SessionId, Term};
 use bellwether_core::outcome::{Outcome, Sequences};
 use bellwether_core::time::{BootTime, WallTime};
 
@@ -85,6 +82,7 @@ random! {
     &'static str: |rng| ["queue name", "it is empty", "lock_ms", "value"][rng.below(4) as usize];
     QueueName: |rng| QueueName::new(&text(1, rng)).unwrap();
     JobName: |rng| JobName::new(&text(1, rng)).unwrap();
+    ScheduleName: |rng| ScheduleName::new(&text(1, rng)).unwrap();
     JobId: |rng| JobId(u32::random(rng));
     LeaseName: |rng| LeaseName::new(&text(1, rng)).unwrap();
     SessionId: |rng| SessionId::new(&text(1, rng)).unwrap();

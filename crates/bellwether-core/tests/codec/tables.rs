@@ -24,6 +24,9 @@ use bellwether_core::outcome::{
     MemberHealth, MemberInfo, Outcome, QueueInfo, SessionHold, SessionInfo, TermInfo, Totals,
 };
 use bellwether_core::right::Right;
+use bellwether_core::schedule::{
+    Missed, ScheduleInfo, ScheduleRecord, ScheduleSettings, SteerSchedule,
+};
 use bellwether_core::settings::{Durability, QueueSettings, SettingsPatch, Status};
 
 macro_rules! random_struct {
@@ -81,6 +84,8 @@ random_enum!(Change {
     Job { id, record },
     JobGone { id },
     Items { job, first, count, state },
+    Schedule { record },
+    ScheduleGone { name },
 });
 random_struct!(change::Hold { member, lock_ms, incarnation });
 random_enum!(Departure { Completed, Expired, Purged, Cancelled, Forwarded, DeadLettered, Moved });
@@ -178,6 +183,7 @@ random_enum!(Refusal {
     JobNotFound(job),
     JobEnded(job),
     JobOpen(job),
+    ScheduleNotFound(schedule),
 });
 random_enum!(Right { Listen, Send, Manage });
 random_enum!(Operation { Send, Receive });
@@ -227,6 +233,8 @@ random_enum!(Outcome {
     Job(info),
     Jobs(infos),
     Items(items),
+    ScheduleCreated { existed },
+    Schedules(infos),
 });
 random_struct!(SessionHold { token, lock_ms });
 random_struct!(SessionInfo { id, messages, hold, waits_for, state, place });
@@ -354,6 +362,9 @@ random_enum!(Command {
     AwaitJob { job, wait_ms },
     ListJobs { after, max },
     ListItems { job, from, max, which },
+    CreateSchedule { schedule, settings, content },
+    SteerSchedule { schedule, how },
+    ListSchedules { from, max },
 });
 random_struct!(JobSettings { queue, gather_to, on_failure, deadline_ms, retention_ms });
 random_struct!(JobRecord { name, settings, gather, created_at, items, ended, gathered });
@@ -378,6 +389,11 @@ random_enum!(Failure { DeadLettered { reason }, Expired, Removed, QueueGone });
 random_struct!(ItemInfo { index, state, place, message });
 random_struct!(ItemMessage { queue, part, sequence, is_locked, deliveries });
 random_enum!(Which { All, Pending, Done, Failed });
+random_struct!(ScheduleSettings { rule, zone, queue, session, missed });
+random_struct!(ScheduleRecord { name, settings, content, created_at, next, last, sent, skipped });
+random_struct!(ScheduleInfo { name, settings, created_at, next, last, sent, skipped });
+random_enum!(Missed { Latest, All { max }, Skip });
+random_enum!(SteerSchedule { Pause, Resume, RunNow, Delete });
 random_struct!(TermInfo { term, kind, granted_at, holder, metadata, left_as });
 random_enum!(LeftAs { Held, Released, Broken, Ended { at, by } });
 random_enum!(EndedBy { Released { reason }, Goodbye, Died, RanOut, Broken, ChangedId, Disconnected });

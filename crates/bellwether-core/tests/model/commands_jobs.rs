@@ -3,7 +3,8 @@
 use bellwether_core::command::{Command, NewContent};
 use bellwether_core::job::{EndJob, JobSettings, OnFailure, Which};
 use bellwether_core::message::NewMessage;
-use bellwether_core::name::JobName;
+use bellwether_core::name::{JobName, ScheduleName};
+use bellwether_core::schedule::{Missed, ScheduleSettings, SteerSchedule};
 
 use super::super::world::World;
 
@@ -15,7 +16,17 @@ impl World {
     }
 
     pub fn about_jobs(&mut self) -> Command {
-        match self.chance.below(20) {
+        match self.chance.below(26) {
+            20..23 => self.create_schedule(),
+            23..25 => {
+                use SteerSchedule::{Delete, Pause, Resume, RunNow};
+                let how = self.pick(&[Pause, Resume, Resume, RunNow, Delete]).unwrap();
+                Command::SteerSchedule { schedule: self.schedule(), how }
+            }
+            25 => {
+                let from = self.maybe(2, Self::schedule);
+                Command::ListSchedules { from, max: self.chance.below(4) as u32 }
+            }
             0..3 => self.create_job(),
             3..10 => self.dispatch(),
             10..15 => {
@@ -44,6 +55,25 @@ impl World {
                 }
             }
         }
+    }
+
+    fn schedule(&mut self) -> ScheduleName {
+        ScheduleName::new(self.pick(&["n", "o"]).unwrap()).unwrap()
+    }
+
+    fn create_schedule(&mut self) -> Command {
+        let max = 1 + self.chance.below(3) as u32;
+        let settings = ScheduleSettings {
+            rule: format!("every {}s", 20 + 20 * self.chance.below(3)),
+            zone: String::new(),
+            queue: self.queue(),
+            session: self.maybe(2, Self::session),
+            missed: self.pick(&[Missed::Latest, Missed::All { max }, Missed::Skip]).unwrap(),
+        };
+        let bytes = if self.one_in(40) { 41 } else { self.chance.below(10) as u32 };
+        let content = NewContent { index: 0, bytes };
+        let settings = Box::new(settings);
+        Command::CreateSchedule { schedule: self.schedule(), settings, content }
     }
 
     fn create_job(&mut self) -> Command {

@@ -20,6 +20,8 @@ mod members;
 mod queues;
 #[path = "naive/receive.rs"]
 mod receive;
+#[path = "naive/schedules.rs"]
+mod schedules;
 #[path = "naive/sessions.rs"]
 mod sessions;
 #[path = "naive/settle.rs"]
@@ -38,6 +40,7 @@ use jobs::Job;
 use leases::Lease;
 use members::Member;
 use queues::Queue;
+use schedules::Schedule;
 
 pub type Answer = Result<Outcome, Refusal>;
 
@@ -50,6 +53,8 @@ pub struct Naive {
     pub members: Vec<Member>,
     pub members_ever: u32,
     pub leases: Vec<Lease>,
+    pub schedules: Vec<Schedule>,
+    pub schedules_ever: u32,
     pub jobs: Vec<Job>,
     pub jobs_ever: u32,
     /// Results of jobs that are forgotten.
@@ -92,6 +97,7 @@ enum Event {
     Presence { slot: u32 },
     Lease { first: Option<usize>, slot: u32, index: usize },
     Job { id: u32 },
+    Slot { number: u32 },
 }
 
 impl Naive {
@@ -105,6 +111,8 @@ impl Naive {
             members: Vec::new(),
             members_ever: 0,
             leases: Vec::new(),
+            schedules: Vec::new(),
+            schedules_ever: 0,
             jobs: Vec::new(),
             jobs_ever: 0,
             remains_bytes: 0,
@@ -215,6 +223,11 @@ impl Naive {
             Command::ListItems { job, from, max, which } => {
                 self.list_items(job, *from, *max, *which)
             }
+            Command::CreateSchedule { schedule, settings, content } => {
+                self.create_schedule(schedule, settings, *content)
+            }
+            Command::SteerSchedule { schedule, how } => self.steer_schedule(schedule, *how),
+            Command::ListSchedules { from, max } => Ok(self.list_schedules(from.as_ref(), *max)),
             Command::DescribeSession { .. }
             | Command::Explain { .. }
             | Command::Import { .. }
@@ -330,7 +343,10 @@ impl Naive {
                 due.into_iter().chain(expiry)
             })
         });
-        of_queues.chain(jobs)
+        let slots = self.schedules.iter().filter_map(|schedule| {
+            Some((schedule.next?.0, Event::Slot { number: schedule.number }))
+        });
+        of_queues.chain(jobs).chain(slots)
     }
 
     fn happen(&mut self, event: Event) {
@@ -366,6 +382,7 @@ impl Naive {
                 self.tell_watchers(index);
             }
             Event::Job { id } => self.job_is_due(id),
+            Event::Slot { number } => self.slot_is_due(number),
         }
     }
 

@@ -134,6 +134,10 @@ impl World {
     }
 
     fn compare_jobs(&self, again: &mut Ledger) {
+        let list = Command::ListSchedules { from: None, max: u32::MAX };
+        let theirs = Self::ask(again, self.now, list);
+        let ours = self.naive.list_schedules(None, u32::MAX);
+        assert_eq!(ours, theirs, "{}: schedules", self.place());
         let list = Command::ListJobs { after: None, max: u32::MAX };
         let theirs = Self::ask(again, self.now, list);
         assert_eq!(self.naive.list_jobs(None, u32::MAX), theirs, "{}: jobs", self.place());

@@ -9,10 +9,9 @@ use bellwether_core::command::{Command, Request};
 use bellwether_core::content::{ContentId, Place};
 use bellwether_core::job::{EndJob, Which};
 use bellwether_core::ledger::{Effects, Ledger};
-use bellwether_core::name::{
-    JobName, MemberSlot, Part, QueuePath, RequestNumber, SequenceNumber, Ticket,
-};
+use bellwether_core::name::{JobName, MemberSlot, Part, QueuePath, RequestNumber, ScheduleName, SequenceNumber, Ticket};
 use bellwether_core::outcome::{Outcome, QueueInfo};
+use bellwether_core::schedule::SteerSchedule;
 use bellwether_core::time::Now;
 
 use super::commands::Known;
@@ -284,6 +283,7 @@ impl World {
             messages += Self::check_totals(&info, &self.place());
         }
         let bytes = bytes.checked_add_signed(self.naive.job_bytes()).unwrap();
+        let bytes = bytes.checked_add_signed(self.naive.schedule_bytes()).unwrap();
         assert_eq!(self.ledger.live_bytes(UNIT), bytes, "{}: bytes", self.place());
         assert_eq!(self.ledger.live_bytes(0), 0, "{}: contents without place", self.place());
         assert_eq!(self.ledger.message_count(), messages, "{}: messages", self.place());
@@ -304,6 +304,7 @@ impl World {
         }
         self.apply(&nobodys(Command::ListLeases { after: None, max: u32::MAX }));
         self.apply(&nobodys(Command::ListMembers));
+        self.apply(&nobodys(Command::ListSchedules { from: None, max: u32::MAX }));
         self.apply(&nobodys(Command::ListJobs { after: None, max: u32::MAX }));
         let jobs: Vec<JobName> = self.naive.jobs.iter().map(|job| job.name.clone()).collect();
         for job in jobs {
@@ -322,6 +323,12 @@ impl World {
         for job in jobs {
             self.apply(&nobodys(Command::EndJob { job: job.clone(), how: EndJob::Cancel }));
             self.apply(&nobodys(Command::EndJob { job, how: EndJob::Forget }));
+        }
+        let schedules = self.naive.schedules.iter().map(|schedule| schedule.name.clone());
+        let schedules: Vec<ScheduleName> = schedules.collect();
+        for schedule in schedules {
+            let how = SteerSchedule::Delete;
+            self.apply(&nobodys(Command::SteerSchedule { schedule, how }));
         }
         self.tick();
         assert_eq!(self.ledger.message_count(), 0, "{}", self.place());

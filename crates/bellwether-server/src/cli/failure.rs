@@ -139,6 +139,7 @@ fn code_of(error: &Error) -> u8 {
             Refusal::QueueNotFound(_)
             | Refusal::MessageNotFound(_)
             | Refusal::JobNotFound(_)
+            | Refusal::ScheduleNotFound(_)
             | Refusal::Lease(LeaseRefusal::NotPresent(_)),
         ) => NOT_THERE,
         Error::Refused(Refusal::Forbidden { .. }) | Error::Denied { .. } => NOT_ALLOWED,

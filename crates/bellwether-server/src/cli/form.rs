@@ -5,6 +5,7 @@ pub(crate) mod job;
 pub(crate) mod lease;
 pub(crate) mod message;
 pub(crate) mod queue;
+pub(crate) mod schedule;
 pub(crate) mod value;
 
 use base64::Engine as _;

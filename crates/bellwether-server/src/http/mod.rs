@@ -34,6 +34,7 @@ mod openapi;
 pub(crate) mod problem;
 mod queues;
 pub(crate) mod raw;
+mod schedules;
 mod sessions;
 mod settings;
 mod settle;
@@ -123,6 +124,15 @@ fn job_paths() -> OpenApiRouter<State> {
         .routes(routes!(jobs::dispatch_items, jobs::list_items))
         .routes(routes!(jobs::end_job))
         .routes(routes!(jobs::complete_item))
+        .routes(routes!(schedules::list_schedules))
+        .routes(routes!(
+            schedules::create_schedule,
+            schedules::show_schedule,
+            schedules::delete_schedule
+        ))
+        .routes(routes!(schedules::pause_schedule))
+        .routes(routes!(schedules::resume_schedule))
+        .routes(routes!(schedules::run_schedule))
 }
 
 fn other_paths() -> OpenApiRouter<State> {

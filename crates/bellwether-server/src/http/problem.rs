@@ -48,6 +48,7 @@ kinds! {
     QueueNotFound "queue-not-found" 404 "There is no queue of that name"
     MessageNotFound "message-not-found" 404 "There is no such message where it was looked for"
     JobNotFound "job-not-found" 404 "There is no job of that name"
+    ScheduleNotFound "schedule-not-found" 404 "There is no schedule of that name"
     LeaseNotFound "lease-not-found" 404 "Nobody ever asked for this lease"
     MethodNotAllowed "method-not-allowed" 405 "The path does not take this method"
     BodyLate "body-late" 408 "The body came too slowly"
@@ -125,6 +126,9 @@ pub(crate) struct Problem {
     /// The job it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     job: Option<String>,
+    /// The schedule it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schedule: Option<String>,
     /// The lease it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     lease: Option<String>,
@@ -152,6 +156,7 @@ impl Problem {
             sequence: None,
             session: None,
             job: None,
+            schedule: None,
             lease: None,
             term: None,
             newest_term: None,
@@ -276,6 +281,7 @@ impl From<&Refusal> for Box<Problem> {
             Refusal::JobNotFound(job) | Refusal::JobEnded(job) | Refusal::JobOpen(job) => {
                 problem.job = Some(job.to_string());
             }
+            Refusal::ScheduleNotFound(schedule) => problem.schedule = Some(schedule.to_string()),
             Refusal::DiskFull | Refusal::MemberGone | Refusal::Forbidden { .. } => {}
         }
         problem
@@ -324,6 +330,7 @@ fn kind_of(refusal: &Refusal) -> Kind {
         Refusal::JobNotFound(_) => Kind::JobNotFound,
         Refusal::JobEnded(_) => Kind::JobEnded,
         Refusal::JobOpen(_) => Kind::JobOpen,
+        Refusal::ScheduleNotFound(_) => Kind::ScheduleNotFound,
         Refusal::Lease(refusal) => match refusal {
             LeaseRefusal::Held { .. } => Kind::LeaseHeld,
             LeaseRefusal::Breaking(_) | LeaseRefusal::BreakingCannotChange(_) => {

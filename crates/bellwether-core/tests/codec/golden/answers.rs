@@ -2,7 +2,7 @@
 
 use super::{
     AT, ID, LOCK, MESSAGE, NINE, STANDING, TEN, TOTALS, hex, jobs, lease_name, queue_name,
-    reads_as, session,
+    reads_as, schedules, session,
 };
 use crate::bytes_of;
 use crate::random::Random;
@@ -320,10 +320,10 @@ fn all() -> Vec<(Answer, &'static str)> {
     let outcomes = outcomes()
         .into_iter()
         .chain(steering())
-        .chain(jobs::outcomes())
+        .chain(jobs::outcomes()).chain(schedules::outcomes())
         .map(|(outcome, hex)| (Ok(outcome), hex));
     let refusals =
-        refusals().into_iter().chain(jobs::refusals()).map(|(refusal, hex)| (Err(refusal), hex));
+        refusals().into_iter().chain(jobs::refusals()).chain(schedules::refusals()).map(|(refusal, hex)| (Err(refusal), hex));
     let lease_refusals =
         lease_refusals().into_iter().map(|(refusal, hex)| (Err(refusal.into()), hex));
     outcomes.chain(refusals).chain(lease_refusals).collect()

@@ -129,6 +129,7 @@ impl Naive {
             | Outcome::Session(Some(_))
             | Outcome::JobCreated { .. }
             | Outcome::Dispatched { .. }
+            | Outcome::ScheduleCreated { .. }
             | Outcome::Breaking { .. } => Kept::Plain(outcome.clone()),
             Outcome::Queue(_) if matches!(command, Command::UpdateQueue { .. }) => {
                 Kept::Plain(outcome.clone())

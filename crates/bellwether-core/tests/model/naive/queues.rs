@@ -50,6 +50,8 @@ pub struct Message {
     pub item: Option<(u32, u32)>,
     /// Which job it gathers.
     pub gathers: Option<u32>,
+    /// Which schedule sent it.
+    pub of_schedule: Option<u32>,
 }
 
 impl Message {
@@ -291,6 +293,7 @@ impl Naive {
             hops: 0,
             item: None,
             gathers: None,
+            of_schedule: None,
         });
         self.mention_session(q, new.session.as_ref());
         sequence

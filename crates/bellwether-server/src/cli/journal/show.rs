@@ -8,6 +8,7 @@ use bellwether_core::job::{JobRecord, JobSettings};
 use bellwether_core::lease::{Hold as LeaseHold, Lease};
 use bellwether_core::message::{Message, Reason, Standing, State};
 use bellwether_core::name::{At, JobId, Part};
+use bellwether_core::schedule::{ScheduleRecord, ScheduleSettings};
 use bellwether_core::settings::QueueSettings;
 use bellwether_core::time::{BootTime, WallTime};
 
@@ -139,6 +140,8 @@ fn put_change(out: &mut String, change: &Change) -> fmt::Result {
         Change::Items { job, first, count, state } => {
             write!(out, "items {job}/{first} count={count} {state:?}")
         }
+        Change::Schedule { record } => put_schedule(out, record),
+        Change::ScheduleGone { name } => write!(out, "schedule-gone {name:?}"),
         Change::TermsFrom { term } => write!(out, "terms-from {term}"),
     }
 }
@@ -157,6 +160,20 @@ fn put_job(out: &mut String, id: JobId, record: &JobRecord) -> fmt::Result {
         write!(out, " ended={:?} at={}", ended.how, Wall(ended.at))?;
     }
     if *gathered { out.write_str(" gathered") } else { Ok(()) }
+}
+
+fn put_schedule(out: &mut String, record: &ScheduleRecord) -> fmt::Result {
+    let ScheduleRecord { name, settings, content, created_at, next, last, sent, skipped } = record;
+    let ScheduleSettings { rule, zone, queue, session, missed } = settings;
+    write!(out, "schedule {name:?} {rule:?} zone={zone:?} queue={queue:?} missed={missed:?}")?;
+    put_some(out, "session", session.as_ref())?;
+    write!(out, " content={} created={}", content.0, Wall(*created_at))?;
+    for (what, at) in [("next", next), ("last", last)] {
+        if let Some(at) = at {
+            write!(out, " {what}={}", Wall(*at))?;
+        }
+    }
+    write!(out, " sent={sent} skipped={skipped}")
 }
 
 fn put_settings(out: &mut String, settings: &QueueSettings) -> fmt::Result {

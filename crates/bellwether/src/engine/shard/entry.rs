@@ -109,7 +109,8 @@ pub(super) fn check_contents(call: &Call) -> Result<(), Refusal> {
         | Command::CompleteItem { result: Some(new), .. } => {
             content(new.index as usize, new.bytes).map(|_| ())
         }
-        Command::CreateJob { gather: Some(new), .. } => message(new.index as usize, new.bytes),
+        Command::CreateJob { gather: Some(new), .. }
+        | Command::CreateSchedule { content: new, .. } => message(new.index as usize, new.bytes),
         _ => Ok(()),
     }
 }
