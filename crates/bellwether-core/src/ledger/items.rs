@@ -244,6 +244,9 @@ impl Ledger {
         let link = self.item_at(at);
         self.emit(now, Change::Gone { at, why }, fx);
         let Some(link) = link.filter(|link| self.jobs.is_pending(link)) else { return };
+        if cfg!(planted_bug = "expired_item_hangs") && why == Departure::Expired {
+            return;
+        }
         let content = ContentId(0);
         let state = match why {
             Departure::Completed => ItemState::Done { result: content },

@@ -20,7 +20,8 @@ mod dead_letters;
 mod elections;
 pub(crate) mod extract;
 pub(crate) mod id;
-pub(crate) mod jobs;
+mod items;
+mod jobs;
 mod keys;
 mod leases;
 pub(crate) mod limits;
@@ -121,9 +122,9 @@ fn job_paths() -> OpenApiRouter<State> {
     OpenApiRouter::new()
         .routes(routes!(jobs::list_jobs))
         .routes(routes!(jobs::create_job, jobs::show_job, jobs::forget_job))
-        .routes(routes!(jobs::dispatch_items, jobs::list_items))
+        .routes(routes!(items::dispatch_items, items::list_items))
         .routes(routes!(jobs::end_job))
-        .routes(routes!(jobs::complete_item))
+        .routes(routes!(items::complete_item))
         .routes(routes!(schedules::list_schedules))
         .routes(routes!(
             schedules::create_schedule,

@@ -16,7 +16,18 @@ fn needs(method: &str, path: &str) -> (&'static str, Value) {
         ("GET", "/v1/queues" | "/v1/leases" | "/v1/elections" | "/v1/members" | "/v1/stats") => {
             ("all", Value::Null)
         }
-        ("GET", "/v1/changes" | "/v1/backup") => ("all", Value::Null),
+        ("GET", "/v1/changes" | "/v1/backup" | "/v1/jobs" | "/v1/schedules") => ("all", Value::Null),
+        ("PUT", "/v1/jobs/{job}") => ("send", json!({ "queue": "own/queue" })),
+        ("POST", "/v1/jobs/{job}/items") => ("send", json!({ "messages": [{ "body": "one" }] })),
+        ("POST", "/v1/jobs/{job}/end") => ("manage", json!({ "how": "cancel" })),
+        ("DELETE", "/v1/jobs/{job}") => ("manage", Value::Null),
+        // To look at one needs what it takes to look at all of them.
+        ("GET", "/v1/schedules/{schedule}") => ("all", Value::Null),
+        ("PUT", "/v1/schedules/{schedule}") => {
+            ("manage", json!({ "rule": "@daily", "queue": "own/queue" }))
+        }
+        (_, path) if path.starts_with("/v1/schedules/") => ("manage", Value::Null),
+        ("POST", "/v1/queues/{queue}/complete") => ("listen", json!({ "lock_token": token })),
         ("POST", "/v1/members") => ("any", json!({ "ttl_ms": 1000 })),
         (_, "/v1/members/{member}/heartbeat" | "/v1/members/{member}") => ("any", json!({})),
         ("DELETE", "/v1/queues/{queue}") => ("manage", Value::Null),
@@ -76,7 +87,7 @@ fn operations(server: &Server) -> Vec<(String, String)> {
 fn at(path: &str, name: &str) -> String {
     let name = name.replace('/', "%2F");
     let is_of_session = path.contains("{session}");
-    ["{queue}", "{lease}", "{election}"]
+    ["{queue}", "{job}", "{schedule}", "{lease}", "{election}"]
         .iter()
         .fold(path.to_owned(), |path, place| path.replace(place, &name))
         .replace("{sequence}", "1")

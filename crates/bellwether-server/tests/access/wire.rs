@@ -1,15 +1,11 @@
 //! Every command, by everybody, on one's own name and on another's: over the wire.
 
-use bellwether::core::command::{
-    Acquire, Command, HeldSet, LeaseKind, Receive, ReceiveMode, ReleaseReason, Request,
-};
+use bellwether::core::command::{Acquire, Command, HeldSet, LeaseKind, NewContent, Receive, ReceiveMode, ReleaseReason, Request};
 use bellwether::core::few::Few;
 use bellwether::core::job::{EndJob, JobSettings, Which};
-use bellwether::core::name::{
-    DeliveryNumber, Incarnation, JobName, LockToken, QueueName, QueuePath, RequestNumber,
-    SequenceNumber, SessionId, SessionToken,
-};
+use bellwether::core::name::{DeliveryNumber, Incarnation, JobName, LockToken, QueueName, QueuePath, RequestNumber, ScheduleName, SequenceNumber, SessionId, SessionToken};
 use bellwether::core::right::{Right, needs};
+use bellwether::core::schedule::{Missed, ScheduleSettings, SteerSchedule};
 use bellwether::{Bellwether, Error, LeaseId, LeaseName, MemberId, Refusal};
 
 use super::server::{Folder, Server};
@@ -27,6 +23,7 @@ fn commands(name: &str) -> Vec<Command> {
     let id = LeaseId(7);
     let q = || queue.clone();
     let l = || lease.clone();
+    let s = || ScheduleName::new(name).unwrap();
     let j = || JobName::new(name).unwrap();
     let lock = LockToken { sequence: SequenceNumber(1), number, incarnation };
     vec![
@@ -98,19 +95,32 @@ fn commands(name: &str) -> Vec<Command> {
         Command::AwaitJob { job: j(), wait_ms: 0 },
         Command::ListItems { job: j(), from: 0, max: 1, which: Which::All },
         Command::EndJob { job: j(), how: EndJob::Forget },
+        Command::CreateSchedule {
+            schedule: s(),
+            settings: Box::new(ScheduleSettings {
+                rule: "@daily".into(),
+                zone: "UTC".into(),
+                queue: q(),
+                session: None,
+                missed: Missed::Latest,
+            }),
+            content: NewContent { index: 0, bytes: 0 },
+        },
+        Command::SteerSchedule { schedule: s(), how: SteerSchedule::Pause },
         // Last: it takes the queue away.
         Command::DeleteQueue { queue: q() },
     ]
 }
 
 /// Those that are about everything: a right under a prefix is not enough for them.
-fn lists() -> [Command; 5] {
+fn lists() -> [Command; 6] {
     [
         Command::ListQueues { after: None, max: 1 },
         Command::ListLeases { after: None, max: 1 },
         Command::ListMembers,
         Command::MemberHealth { after: None, max: 1 },
         Command::ListJobs { after: None, max: 1 },
+        Command::ListSchedules { from: None, max: 1 },
     ]
 }
 

@@ -11,7 +11,9 @@ fn a_job_is_fanned_out_and_gathered() {
     server.create("images", &json!({}));
     server.create("done", &json!({}));
     let job = json!({ "queue": "images", "gather_to": "done", "gather": { "text": "all" } });
-    assert_eq!(server.ask("PUT", "/v1/jobs/small", &job).is(201)["items"], Value::Null);
+    let created = server.ask("PUT", "/v1/jobs/small", &job).is(201);
+    assert_eq!(created, json!({ "job": "small", "existed": false }));
+    assert_eq!(server.get("/v1/jobs/small").is(200)["items"], Value::Null);
     server.ask("PUT", "/v1/jobs/small", &job).is(200);
     let messages = json!([{ "text": "a" }, { "text": "b", "subject": "second" }]);
     let items = "/v1/jobs/small/items";

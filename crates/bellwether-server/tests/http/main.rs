@@ -12,5 +12,6 @@ mod leases;
 mod messages;
 mod problems;
 mod queues;
+mod schedules;
 mod server;
 mod sessions;

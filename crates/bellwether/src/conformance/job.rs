@@ -104,10 +104,13 @@ pub async fn a_failed_item_is_what_the_policy_says(fixture: &Fixture) {
         job.over("orders").on_failure(policy)
     };
     let fails = of("fails", OnFailure::Fail);
-    fails.map(items(2)).dispatch().await.unwrap();
+    fails.create(None).await.unwrap();
+    assert_eq!(fails.dispatch(0, items(2)).await.unwrap(), 2);
     next(&queue).await.dead_letter("Bad", "no address").await.unwrap();
     let ended = fails.ended().await.unwrap();
     assert_eq!((ended.ended.unwrap().how, ended.failed), (Ending::Failed, 1));
+    let gathered = fails.map(items(4)).gather().await.unwrap();
+    assert!(matches!(gathered.into_results(), Err(Missing { index: 0, failure: Some(_) })));
     fixture.advance(ms(10)).await;
     // What was left of it is not worked on any more.
     nothing(&queue).await;
@@ -157,7 +160,8 @@ pub async fn a_deposed_leader_dispatches_nothing(fixture: &Fixture) {
 pub async fn a_late_result_is_dropped(fixture: &Fixture) {
     let queue = fixture.queue_with(short_locks()).await;
     let job = job(&fixture.bellwether());
-    job.map(items(1)).dispatch().await.unwrap();
+    job.create(None).await.unwrap();
+    assert_eq!(job.dispatch(0, items(1)).await.unwrap(), 1);
     let late = next(&queue).await;
     fixture.advance(late.lock_duration()).await;
     let second = next(&queue).await;

@@ -178,6 +178,11 @@ macro_rules! conformance_tests {
             waiting_for_the_end_is_answered_by_it
             a_gather_may_be_dropped_and_called_again
         ] }
+        $crate::conformance_tests! { @group yes $fixture schedule [
+            a_slot_sends_one_message
+            a_schedule_is_steered
+            a_rule_that_makes_no_sense_is_refused
+        ] }
         $crate::conformance_tests! { @group yes $fixture lease [
             a_second_bid_is_refused
             a_hundred_racers_have_one_winner
@@ -277,6 +282,9 @@ macro_rules! conformance_tests {
         ] }
         $crate::conformance_tests! { @group $restart $fixture restart_job [
             a_planner_may_die_at_every_step
+        ] }
+        $crate::conformance_tests! { @group $restart $fixture restart_schedule [
+            a_slot_is_sent_once_over_kills
         ] }
         $crate::conformance_tests! { @group $restart $fixture restart_lease [
             terms_go_on_growing

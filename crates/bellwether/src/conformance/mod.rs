@@ -47,6 +47,8 @@ pub mod queue;
 pub mod restart;
 pub mod restart_job;
 pub mod restart_lease;
+pub mod restart_schedule;
+pub mod schedule;
 pub mod session;
 pub mod settle;
 pub mod slots;

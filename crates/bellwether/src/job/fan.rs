@@ -1,5 +1,6 @@
 //! Fanning out and gathering, in one call that may be repeated.
 
+use bellwether_core::error::Refusal;
 use bellwether_core::job::{ItemState, JobInfo, Which};
 use bellwether_core::limits;
 use bytes::Bytes;
@@ -65,7 +66,11 @@ where
     /// The same, then waits for the job's end and reads what came of the items, in their order.
     pub async fn gather(self) -> Result<Gathered, Error> {
         let job = self.job.clone();
-        self.dispatch().await?;
+        match self.dispatch().await {
+            // It ended before all was sent: how, is what came of it.
+            Ok(_) | Err(Error::Refused(Refusal::JobEnded(_))) => {}
+            Err(error) => return Err(error),
+        }
         let info = job.ended().await?;
         let mut items = Vec::new();
         let mut from = 0;

@@ -15,10 +15,11 @@ use bellwether::core::outcome::{
     Totals,
 };
 use bellwether::core::right::Right;
+use bellwether::core::schedule::ScheduleInfo;
 use bellwether::core::time::{BootTime, WallTime};
 use bellwether::message::Value;
 
-use crate::samples::{every, job, job_settings, lease, queue, session, settings, token};
+use crate::samples::{every, job, job_settings, lease, queue, schedule, schedule_settings, session, settings, token};
 
 pub(crate) fn reasons() -> Vec<(&'static str, Reason)> {
     every!(Reason {
@@ -231,12 +232,29 @@ pub(crate) fn outcomes() -> Vec<(&'static str, Outcome)> {
         Explained => Outcome::Explained(Explanation { part: Part::Dead, causes }),
         Terms => Outcome::Terms(vec![term_info(LeftAs::Held), term_info(LeftAs::Released)]),
         Backup => Outcome::Backup(BackupStep::State { frame: 632, bytes: 633 }),
+        ScheduleCreated => Outcome::ScheduleCreated { existed: true },
+        Schedules => Outcome::Schedules(vec![
+            schedule_info(),
+            ScheduleInfo { next: None, last: None, ..schedule_info() },
+        ]),
         JobCreated => Outcome::JobCreated { existed: true },
         Dispatched => Outcome::Dispatched { sent: 660 },
         Job => Outcome::Job(job_info(None).into()),
         Jobs => Outcome::Jobs(job_ends().into_iter().map(|(_, how)| job_info(Some(how))).collect()),
         Items => Outcome::Items(item_states().into_iter().map(|(_, state)| item_info(state)).collect()),
     })
+}
+
+fn schedule_info() -> ScheduleInfo {
+    ScheduleInfo {
+        name: schedule(),
+        settings: schedule_settings(),
+        created_at: WallTime(677),
+        next: Some(WallTime(678)),
+        last: Some(WallTime(679)),
+        sent: 680,
+        skipped: 681,
+    }
 }
 
 pub(crate) fn job_info(how: Option<Ending>) -> JobInfo {
@@ -420,6 +438,7 @@ pub(crate) fn refusals() -> Vec<(&'static str, Refusal)> {
         JobNotFound => Refusal::JobNotFound(job()),
         JobEnded => Refusal::JobEnded(job()),
         JobOpen => Refusal::JobOpen(job()),
+        ScheduleNotFound => Refusal::ScheduleNotFound(schedule()),
     })
 }
 

@@ -7,10 +7,8 @@ use bellwether::core::command::{
 use bellwether::core::fence::Fence;
 use bellwether::core::job::{EndJob, JobSettings, OnFailure, Which};
 use bellwether::core::message::{NewMessage, Reason};
-use bellwether::core::name::{
-    DeliveryNumber, Incarnation, JobName, LeaseId, LeaseName, LockToken, MemberId, MemberSlot,
-    QueueName, QueuePath, RequestNumber, SequenceNumber, SessionId, SessionToken, Term,
-};
+use bellwether::core::name::{DeliveryNumber, Incarnation, JobName, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName, QueuePath, RequestNumber, ScheduleName, SequenceNumber, SessionId, SessionToken, Term};
+use bellwether::core::schedule::{Missed, ScheduleSettings, SteerSchedule};
 use bellwether::core::settings::{Durability, QueueSettings, SettingsPatch, Status};
 use bellwether::core::time::WallTime;
 
@@ -144,6 +142,20 @@ fn acquire() -> Acquire {
 #[expect(clippy::too_many_lines, reason = "a list with one entry a command")]
 pub(crate) fn job() -> JobName {
     JobName::new("resize").unwrap()
+}
+
+pub(crate) fn schedule() -> ScheduleName {
+    ScheduleName::new("nightly").unwrap()
+}
+
+pub(crate) fn schedule_settings() -> ScheduleSettings {
+    ScheduleSettings {
+        rule: "0 2 * * *".into(),
+        zone: "Europe/Berlin".into(),
+        queue: queue("orders"),
+        session: Some(session()),
+        missed: Missed::All { max: 356 },
+    }
 }
 
 pub(crate) fn job_settings() -> JobSettings {
@@ -285,6 +297,15 @@ pub(crate) fn commands() -> Vec<(&'static str, Command)> {
         AwaitJob => Command::AwaitJob { job: job(), wait_ms },
         ListJobs => Command::ListJobs { after: Some(job()), max },
         ListItems => Command::ListItems { job: job(), from: 351, max, which: Which::Failed },
+        CreateSchedule => Command::CreateSchedule {
+            schedule: schedule(),
+            settings: schedule_settings().into(),
+            content: NewContent { index: 354, bytes: 355 },
+        },
+        SteerSchedule => {
+            Command::SteerSchedule { schedule: schedule(), how: SteerSchedule::RunNow }
+        },
+        ListSchedules => Command::ListSchedules { from: Some(schedule()), max },
     })
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bellwether_core::command::{NewContent, Request};
 use bellwether_core::content::{ContentId, Place};
-use bellwether_core::error::{Operation, Refusal};
+use bellwether_core::error::Refusal;
 use bellwether_core::job::{
     EndJob, Ended, Ending, Failure, ItemInfo, ItemMessage, ItemState, JobInfo, JobSettings,
     OnFailure, Which,
@@ -467,40 +467,5 @@ impl Naive {
             bytes -= i64::from(message.bytes);
         }
         bytes
-    }
-
-    pub fn check_send<'a>(
-        &self,
-        q: usize,
-        messages: impl Iterator<Item = &'a NewMessage>,
-    ) -> Result<(), Refusal> {
-        let queue = &self.queues[q];
-        let settings = &queue.settings;
-        if !settings.status.can_send() {
-            let queue = queue.name.clone();
-            return Err(Refusal::QueueDisabled { queue, operation: Operation::Send });
-        }
-        let mut bytes = 0;
-        for new in messages {
-            if new.content_bytes > settings.message_bytes_max {
-                return Err(Refusal::TooLarge {
-                    what: "a message, properties included,",
-                    bytes: new.content_bytes.into(),
-                    bytes_max: settings.message_bytes_max.into(),
-                });
-            }
-            if settings.sessions && new.session.is_none() {
-                return Err(Refusal::SessionRequired(queue.name.clone()));
-            }
-            if new.ttl_ms == Some(0) {
-                return Err(wrong("ttl_ms"));
-            }
-            bytes += u64::from(new.content_bytes);
-        }
-        if queue.size() + bytes > settings.size_bytes_max {
-            let (queue, size_bytes_max) = (queue.name.clone(), settings.size_bytes_max);
-            return Err(Refusal::QueueFull { queue, size_bytes_max });
-        }
-        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Queues and sending.
 
-use bellwether_core::error::Refusal;
+use bellwether_core::error::{Operation, Refusal};
 use bellwether_core::job::Failure;
 use bellwether_core::message::{NewMessage, Reason, State};
 use bellwether_core::name::{QueueName, QueuePath, SequenceNumber, SessionId};
@@ -245,6 +245,41 @@ impl Naive {
         self.queues[q].used_at = self.now.boot;
         let numbers = messages.iter().map(|new| self.send_one(q, new)).collect();
         Ok(Outcome::Sent(Sequences::List(numbers)))
+    }
+
+    pub fn check_send<'a>(
+        &self,
+        q: usize,
+        messages: impl Iterator<Item = &'a NewMessage>,
+    ) -> Result<(), Refusal> {
+        let queue = &self.queues[q];
+        let settings = &queue.settings;
+        if !settings.status.can_send() {
+            let queue = queue.name.clone();
+            return Err(Refusal::QueueDisabled { queue, operation: Operation::Send });
+        }
+        let mut bytes = 0;
+        for new in messages {
+            if new.content_bytes > settings.message_bytes_max {
+                return Err(Refusal::TooLarge {
+                    what: "a message, properties included,",
+                    bytes: new.content_bytes.into(),
+                    bytes_max: settings.message_bytes_max.into(),
+                });
+            }
+            if settings.sessions && new.session.is_none() {
+                return Err(Refusal::SessionRequired(queue.name.clone()));
+            }
+            if new.ttl_ms == Some(0) {
+                return Err(Refusal::InvalidValue { what: "ttl_ms", why: String::new() });
+            }
+            bytes += u64::from(new.content_bytes);
+        }
+        if queue.size() + bytes > settings.size_bytes_max {
+            let (queue, size_bytes_max) = (queue.name.clone(), settings.size_bytes_max);
+            return Err(Refusal::QueueFull { queue, size_bytes_max });
+        }
+        Ok(())
     }
 
     fn send_one(&mut self, q: usize, new: &NewMessage) -> SequenceNumber {

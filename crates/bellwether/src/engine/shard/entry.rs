@@ -19,7 +19,7 @@ impl<R> Shard<R> {
             call.contents.iter().map(|content| content.len() + CHANGE_BYTES_MAX).sum();
         // Every queue that a message is forwarded through writes its session down once more.
         let sessions_bytes: usize = match &call.request.command {
-            Command::Send { messages, .. } => {
+            Command::Send { messages, .. } | Command::Dispatch { messages, .. } => {
                 messages.iter().filter_map(|m| m.session.as_ref()).map(session_bytes).sum()
             }
             Command::Import { messages, .. } => {
