@@ -177,7 +177,10 @@ impl Fields {
         while at.year() <= last_year {
             if self.months >> at.month() & 1 == 0 {
                 let first = at.date().first_of_month();
-                at = first.checked_add(jiff::Span::new().months(1)).ok()?.to_datetime(Time::midnight());
+                at = first
+                    .checked_add(jiff::Span::new().months(1))
+                    .ok()?
+                    .to_datetime(Time::midnight());
             } else if !self.has_day(at) {
                 at = at.date().tomorrow().ok()?.to_datetime(Time::midnight());
             } else if let Some(time) = self.time_from(at.time()) {
@@ -295,11 +298,17 @@ mod tests {
             ("@weekly", &["Sun 2026-01-04 00:00:00 UTC", "Sun 2026-01-11 00:00:00 UTC"]),
             ("@monthly", &["Sun 2026-02-01 00:00:00 UTC", "Sun 2026-03-01 00:00:00 UTC"]),
             ("@yearly", &["Fri 2027-01-01 00:00:00 UTC", "Sat 2028-01-01 00:00:00 UTC"]),
-            ("15,45 8 * * mon-fri", &["Thu 2026-01-01 08:15:00 UTC", "Thu 2026-01-01 08:45:00 UTC"]),
+            (
+                "15,45 8 * * mon-fri",
+                &["Thu 2026-01-01 08:15:00 UTC", "Thu 2026-01-01 08:45:00 UTC"],
+            ),
             ("0 9-17/4 * * *", &["Thu 2026-01-01 09:00:00 UTC", "Thu 2026-01-01 13:00:00 UTC"]),
             ("50/5 23 * * *", &["Thu 2026-01-01 23:50:00 UTC", "Thu 2026-01-01 23:55:00 UTC"]),
             ("30 0 8 * * *", &["Thu 2026-01-01 08:00:30 UTC", "Fri 2026-01-02 08:00:30 UTC"]),
-            ("10-11 59 23 31 DEC *", &["Thu 2026-12-31 23:59:10 UTC", "Thu 2026-12-31 23:59:11 UTC"]),
+            (
+                "10-11 59 23 31 DEC *",
+                &["Thu 2026-12-31 23:59:10 UTC", "Thu 2026-12-31 23:59:11 UTC"],
+            ),
             // Either of the two, if both are said.
             ("0 0 13 * 5", &["Fri 2026-01-02 00:00:00 UTC", "Fri 2026-01-09 00:00:00 UTC"]),
             ("0 0 * * 7", &["Sun 2026-01-04 00:00:00 UTC", "Sun 2026-01-11 00:00:00 UTC"]),

@@ -8,7 +8,10 @@ use crate::content::{ContentId, Place};
 use crate::job::{ItemState, JobRecord};
 use crate::lease::Lease;
 use crate::message::{Message, Standing};
-use crate::name::{At, DeliveryNumber, Incarnation, JobId, LeaseName, MemberId, MemberSlot, QueueId, QueueName, RequestNumber, ScheduleName, SequenceNumber, SessionId, Term};
+use crate::name::{
+    At, DeliveryNumber, Incarnation, JobId, LeaseName, MemberId, MemberSlot, QueueId, QueueName,
+    RequestNumber, ScheduleName, SequenceNumber, SessionId, Term,
+};
 use crate::outcome::{EndedBy, Outcome, Totals};
 use crate::schedule::ScheduleRecord;
 use crate::settings::QueueSettings;

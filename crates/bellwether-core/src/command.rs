@@ -6,7 +6,10 @@ use crate::fence::Fence;
 use crate::few::Few;
 use crate::job::{EndJob, JobSettings, Which};
 use crate::message::{NewMessage, Reason};
-use crate::name::{JobName, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName, QueuePath, RequestNumber, ScheduleName, SequenceNumber, SessionId, SessionToken, Term};
+use crate::name::{
+    JobName, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName, QueuePath,
+    RequestNumber, ScheduleName, SequenceNumber, SessionId, SessionToken, Term,
+};
 use crate::schedule::{ScheduleSettings, SteerSchedule};
 use crate::settings::{QueueSettings, SettingsPatch};
 use crate::time::WallTime;

@@ -6,7 +6,9 @@
 use std::fmt;
 
 use crate::fence;
-use crate::name::{JobName, LeaseName, MemberId, QueueName, ScheduleName, SequenceNumber, SessionId, Term};
+use crate::name::{
+    JobName, LeaseName, MemberId, QueueName, ScheduleName, SequenceNumber, SessionId, Term,
+};
 use crate::right::Right;
 
 /// Why the rules said no.

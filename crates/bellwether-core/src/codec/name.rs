@@ -3,7 +3,11 @@
 use super::wire::{Wire, put_text, wire_enum, wire_number, wire_struct};
 use super::{BadBytes, Reader};
 use crate::content::{ContentId, Place};
-use crate::name::{At, DeliveryNumber, Incarnation, JobId, JobName, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, Part, QueueId, QueueName, QueuePath, RequestNumber, ScheduleName, SequenceNumber, SessionId, SessionToken, Term};
+use crate::name::{
+    At, DeliveryNumber, Incarnation, JobId, JobName, LeaseId, LeaseName, LockToken, MemberId,
+    MemberSlot, Part, QueueId, QueueName, QueuePath, RequestNumber, ScheduleName, SequenceNumber,
+    SessionId, SessionToken, Term,
+};
 use crate::time::WallTime;
 
 macro_rules! wire_name {

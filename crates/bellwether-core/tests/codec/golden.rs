@@ -407,7 +407,16 @@ fn leases() -> Vec<(Change, &'static str)> {
 }
 
 fn all() -> Vec<(Change, &'static str)> {
-    [queues(), messages(), sessions_and_members(), outcomes(), leases(), jobs::changes(), schedules::changes()].concat()
+    [
+        queues(),
+        messages(),
+        sessions_and_members(),
+        outcomes(),
+        leases(),
+        jobs::changes(),
+        schedules::changes(),
+    ]
+    .concat()
 }
 
 fn hex_digit(value: u8) -> char {

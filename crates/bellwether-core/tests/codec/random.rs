@@ -4,7 +4,10 @@ use bellwether_core::content::{ContentId, Place};
 use bellwether_core::error::Refusal;
 use bellwether_core::few::Few;
 use bellwether_core::message::{Standing, State};
-use bellwether_core::name::{DeliveryNumber, Incarnation, JobId, JobName, LeaseId, LeaseName, MemberId, MemberSlot, QueueId, QueueName, RequestNumber, ScheduleName, SequenceNumber, SessionId, Term};
+use bellwether_core::name::{
+    DeliveryNumber, Incarnation, JobId, JobName, LeaseId, LeaseName, MemberId, MemberSlot, QueueId,
+    QueueName, RequestNumber, ScheduleName, SequenceNumber, SessionId, Term,
+};
 use bellwether_core::outcome::{Outcome, Sequences};
 use bellwether_core::time::{BootTime, WallTime};
 

@@ -70,7 +70,8 @@ fn a_slot_sends_one_message() {
     store.tick();
     store.pass(2 * MINUTE);
     let views = store.receive(1, receive(main("q"), 9));
-    let slots: Vec<u64> = views.iter().map(|view: &MessageView| view.message.enqueued_at.0).collect();
+    let slots: Vec<u64> =
+        views.iter().map(|view: &MessageView| view.message.enqueued_at.0).collect();
     assert_eq!(slots, [1, 2, 3].map(|nth| begin + nth * MINUTE));
     let info = store.schedule();
     assert_eq!((info.sent, info.skipped, info.last.unwrap().0), (3, 0, slots[2]));

@@ -9,7 +9,9 @@ use bellwether_core::command::{Command, Request};
 use bellwether_core::content::{ContentId, Place};
 use bellwether_core::job::{EndJob, Which};
 use bellwether_core::ledger::{Effects, Ledger};
-use bellwether_core::name::{JobName, MemberSlot, Part, QueuePath, RequestNumber, ScheduleName, SequenceNumber, Ticket};
+use bellwether_core::name::{
+    JobName, MemberSlot, Part, QueuePath, RequestNumber, ScheduleName, SequenceNumber, Ticket,
+};
 use bellwether_core::outcome::{Outcome, QueueInfo};
 use bellwether_core::schedule::SteerSchedule;
 use bellwether_core::time::Now;

@@ -92,11 +92,7 @@ impl From<&ScheduleInfo> for ShownSchedule {
     }
 }
 
-async fn list(
-    state: &State,
-    from: Option<ScheduleName>,
-    max: u32,
-) -> Told<Vec<ScheduleInfo>> {
+async fn list(state: &State, from: Option<ScheduleName>, max: u32) -> Told<Vec<ScheduleInfo>> {
     match state.ask(Command::ListSchedules { from, max }).await? {
         Outcome::Schedules(schedules) => Ok(schedules),
         other => unexpected(&other),

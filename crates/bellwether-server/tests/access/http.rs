@@ -16,7 +16,9 @@ fn needs(method: &str, path: &str) -> (&'static str, Value) {
         ("GET", "/v1/queues" | "/v1/leases" | "/v1/elections" | "/v1/members" | "/v1/stats") => {
             ("all", Value::Null)
         }
-        ("GET", "/v1/changes" | "/v1/backup" | "/v1/jobs" | "/v1/schedules") => ("all", Value::Null),
+        ("GET", "/v1/changes" | "/v1/backup" | "/v1/jobs" | "/v1/schedules") => {
+            ("all", Value::Null)
+        }
         ("PUT", "/v1/jobs/{job}") => ("send", json!({ "queue": "own/queue" })),
         ("POST", "/v1/jobs/{job}/items") => ("send", json!({ "messages": [{ "body": "one" }] })),
         ("POST", "/v1/jobs/{job}/end") => ("manage", json!({ "how": "cancel" })),

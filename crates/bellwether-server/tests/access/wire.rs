@@ -1,9 +1,14 @@
 //! Every command, by everybody, on one's own name and on another's: over the wire.
 
-use bellwether::core::command::{Acquire, Command, HeldSet, LeaseKind, NewContent, Receive, ReceiveMode, ReleaseReason, Request};
+use bellwether::core::command::{
+    Acquire, Command, HeldSet, LeaseKind, NewContent, Receive, ReceiveMode, ReleaseReason, Request,
+};
 use bellwether::core::few::Few;
 use bellwether::core::job::{EndJob, JobSettings, Which};
-use bellwether::core::name::{DeliveryNumber, Incarnation, JobName, LockToken, QueueName, QueuePath, RequestNumber, ScheduleName, SequenceNumber, SessionId, SessionToken};
+use bellwether::core::name::{
+    DeliveryNumber, Incarnation, JobName, LockToken, QueueName, QueuePath, RequestNumber,
+    ScheduleName, SequenceNumber, SessionId, SessionToken,
+};
 use bellwether::core::right::{Right, needs};
 use bellwether::core::schedule::{Missed, ScheduleSettings, SteerSchedule};
 use bellwether::{Bellwether, Error, LeaseId, LeaseName, MemberId, Refusal};

@@ -19,7 +19,9 @@ use bellwether::core::schedule::ScheduleInfo;
 use bellwether::core::time::{BootTime, WallTime};
 use bellwether::message::Value;
 
-use crate::samples::{every, job, job_settings, lease, queue, schedule, schedule_settings, session, settings, token};
+use crate::samples::{
+    every, job, job_settings, lease, queue, schedule, schedule_settings, session, settings, token,
+};
 
 pub(crate) fn reasons() -> Vec<(&'static str, Reason)> {
     every!(Reason {

@@ -7,7 +7,11 @@ use bellwether::core::command::{
 use bellwether::core::fence::Fence;
 use bellwether::core::job::{EndJob, JobSettings, OnFailure, Which};
 use bellwether::core::message::{NewMessage, Reason};
-use bellwether::core::name::{DeliveryNumber, Incarnation, JobName, LeaseId, LeaseName, LockToken, MemberId, MemberSlot, QueueName, QueuePath, RequestNumber, ScheduleName, SequenceNumber, SessionId, SessionToken, Term};
+use bellwether::core::name::{
+    DeliveryNumber, Incarnation, JobName, LeaseId, LeaseName, LockToken, MemberId, MemberSlot,
+    QueueName, QueuePath, RequestNumber, ScheduleName, SequenceNumber, SessionId, SessionToken,
+    Term,
+};
 use bellwether::core::schedule::{Missed, ScheduleSettings, SteerSchedule};
 use bellwether::core::settings::{Durability, QueueSettings, SettingsPatch, Status};
 use bellwether::core::time::WallTime;

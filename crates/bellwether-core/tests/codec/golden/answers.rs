@@ -320,10 +320,14 @@ fn all() -> Vec<(Answer, &'static str)> {
     let outcomes = outcomes()
         .into_iter()
         .chain(steering())
-        .chain(jobs::outcomes()).chain(schedules::outcomes())
+        .chain(jobs::outcomes())
+        .chain(schedules::outcomes())
         .map(|(outcome, hex)| (Ok(outcome), hex));
-    let refusals =
-        refusals().into_iter().chain(jobs::refusals()).chain(schedules::refusals()).map(|(refusal, hex)| (Err(refusal), hex));
+    let refusals = refusals()
+        .into_iter()
+        .chain(jobs::refusals())
+        .chain(schedules::refusals())
+        .map(|(refusal, hex)| (Err(refusal), hex));
     let lease_refusals =
         lease_refusals().into_iter().map(|(refusal, hex)| (Err(refusal.into()), hex));
     outcomes.chain(refusals).chain(lease_refusals).collect()
