@@ -13,7 +13,7 @@ use clap::Args;
 
 use crate::machine;
 use crate::report::Report;
-pub(crate) use cycles::{cycle, cycle_batches, cycles, round};
+pub(crate) use cycles::{cycle, cycle_batches, cycle_of, cycles, round};
 
 #[derive(Args)]
 pub(crate) struct Options {

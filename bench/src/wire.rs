@@ -8,6 +8,7 @@ mod backup;
 mod crowd;
 mod cycles;
 mod echo;
+mod features;
 mod http;
 mod idle;
 mod latency;
@@ -57,6 +58,10 @@ enum Part {
     Cycles,
     /// The same in batches, over eight connections.
     Batches,
+    /// Full cycles with every feature of a queue, next to cycles without any.
+    Features,
+    /// How long others wait beside a tenant that sends a thousand times as much.
+    Fairness,
     /// Full cycles over HTTP, 64 connections that are kept alive.
     Http,
     /// What 10 000 connections cost that do nothing.
@@ -82,6 +87,8 @@ pub(crate) async fn run(options: Options) {
             Part::Latency => latency::run(&options, &mut report).await,
             Part::Cycles => cycles::against_redis(&options, &mut report).await,
             Part::Batches => cycles::batches(&options, &mut report).await,
+            Part::Features => features::run(&options, &mut report).await,
+            Part::Fairness => features::fairness(&options, &mut report).await,
             Part::Http => http::run(&options, &mut report),
             Part::Crowd => crowd::run(&options, &mut report).await,
             Part::Idle => idle::run(&options, &mut report).await,

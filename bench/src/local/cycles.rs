@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bellwether::core::command::{Command, Disposition, Request, Settlement};
 use bellwether::core::name::{LockToken, QueuePath, RequestNumber};
-use bellwether::{Bellwether, Queue, QueueSettings};
+use bellwether::{Bellwether, Message, Queue, QueueSettings};
 use bytes::Bytes;
 
 use super::{Options, address, fresh};
@@ -68,7 +68,12 @@ pub(crate) async fn cycles(queue: Queue, body_bytes: usize, until: Instant) -> u
 
 /// Sends, receives and completes one message.
 pub(crate) async fn cycle(queue: &Queue, body_bytes: usize) {
-    queue.send(vec![0x42u8; body_bytes]).await.expect("sent");
+    cycle_of(queue, vec![0x42u8; body_bytes].into()).await;
+}
+
+/// The same with this message, or with another one that waits.
+pub(crate) async fn cycle_of(queue: &Queue, message: Message) {
+    queue.send(message).await.expect("sent");
     let delivery = queue.receive().wait(PATIENCE).one().await.expect("received");
     delivery.expect("there is one for each sender").complete().await.expect("completed");
 }
