@@ -65,7 +65,9 @@ fn the_next_leader_goes_on_where_the_last_one_was() {
     eventually("all are with the other", || others(&world).len() == 8);
     let after = others(&world);
     assert!(before.iter().all(|(name, pid)| after.get(name) == Some(pid)), "{before:?} {after:?}");
-    assert_eq!(world.reasons()[..reasons.len()], reasons, "the past is not forgotten");
+    // What was decided last may have gone on when it was read.
+    let past = reasons.len() - 1;
+    assert_eq!(world.reasons()[..past], reasons[..past], "the past is not forgotten");
 }
 
 /// Whoever stops says so: its share goes to the others at once.

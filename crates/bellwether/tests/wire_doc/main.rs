@@ -255,7 +255,7 @@ fn every_line_of_every_choice_is_written_by_some_sample() {
         "EndedBy",
         "ReleaseReason",
         "Step",
-        "Report",
+        "ResultReport",
         "NoteState",
         "Claimed",
         "OnFailure",
@@ -358,7 +358,7 @@ fn assert_effects(page: &Page) {
         // Behind the command, how many, the step, and two texts of one letter.
         (name, bytes(&Command::Transact { steps: vec![step] }, encode_command)[7])
     });
-    assert_tags(page, "Report", reports);
+    assert_tags(page, "ResultReport", reports);
 }
 
 #[test]
