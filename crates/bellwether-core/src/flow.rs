@@ -35,7 +35,7 @@
 //! `HandlerFailed`, Renew and Settle each by one of their three. What fits no open action is
 //! ignored. How long a lock is trusted is said in `flow/delivery.rs`.
 //!
-//! A flow may belong to the hold of a session ([`Flow::held`]; `flow/session.rs` drives it). Then its
+//! A flow may belong to the hold of a session (`flow/session.rs` drives it). Then its
 //! locks last as long as the hold and are not renewed one by one, it asks without waiting as long as
 //! messages come, and a wait that brings nothing is its end. And it keeps their order: a message keeps
 //! its handler's place until it is settled, and of one that comes back nothing behind it is begun or

@@ -20,7 +20,7 @@ const REMEMBERED_MAX: usize = 256;
 #[into_params(parameter_in = Query)]
 pub(crate) struct Targets {
     /// How many workers there are; those that have messages, if not said.
-    #[param(maximum = 10_000)]
+    #[param(maximum = 4_294_967_295_u64)]
     pub(crate) workers: Option<u32>,
     /// Never fewer; 0 if not said.
     #[param(maximum = 10_000)]

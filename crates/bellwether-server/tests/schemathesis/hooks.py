@@ -31,9 +31,11 @@ def lead(case):
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    if isinstance(case.body, dict):
-        wait = case.body.get("wait_ms")
-        if isinstance(wait, int) and not isinstance(wait, bool) and WAIT_MS_MAX < wait <= 60_000:
-            case.body["wait_ms"] = WAIT_MS_MAX
+    for asked in (case.body, case.query):
+        wait = asked.get("wait_ms") if isinstance(asked, dict) else None
+        # Parameters may be numbers that are written as texts already.
+        is_number = not isinstance(wait, bool) and str(wait).isdecimal()
+        if is_number and WAIT_MS_MAX < int(wait) <= 60_000:
+            asked["wait_ms"] = type(wait)(WAIT_MS_MAX)
     if case.meta is not None and case.meta.generation.mode == GenerationMode.POSITIVE:
         lead(case)
