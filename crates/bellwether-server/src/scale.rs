@@ -29,8 +29,8 @@ pub(crate) struct Targets {
     #[param(minimum = 1, maximum = 10_000)]
     pub(crate) max: Option<u32>,
     /// So many messages to a worker; 5 if no target is given.
-    #[param(minimum = 1)]
-    pub(crate) per_worker: Option<u64>,
+    #[param(minimum = 1, maximum = 4_294_967_295_u64)]
+    pub(crate) per_worker: Option<u32>,
     /// What waits should be gone after this, at the pace that workers have.
     #[param(minimum = 1, maximum = 86_400_000)]
     pub(crate) drain_within_ms: Option<u64>,
@@ -41,7 +41,8 @@ pub(crate) struct Targets {
     #[param(minimum = 1, maximum = 86_400_000)]
     pub(crate) window_ms: Option<u64>,
     /// With no worker, the first is wanted when more than this wait; 0 if not said.
-    pub(crate) activate_above: Option<u64>,
+    #[param(maximum = 4_294_967_295_u64)]
+    pub(crate) activate_above: Option<u32>,
 }
 
 impl Targets {
@@ -50,7 +51,7 @@ impl Targets {
         let policy = Policy {
             min: self.min.unwrap_or(0),
             max: self.max.unwrap_or(WORKERS_MAX),
-            per_worker: self.per_worker,
+            per_worker: self.per_worker.map(u64::from),
             drain_within_ms: self.drain_within_ms,
             oldest_within_ms: self.oldest_within_ms,
             window_ms: self.window_ms.unwrap_or(usual.window_ms),
@@ -58,7 +59,7 @@ impl Targets {
             in_pause_ms: 0,
             step_out_max: WORKERS_MAX,
             step_in_max: WORKERS_MAX,
-            activate_above: self.activate_above.unwrap_or(0),
+            activate_above: self.activate_above.map_or(0, u64::from),
         };
         policy.with_a_target()
     }
